@@ -5,7 +5,7 @@ import pytest
 
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.random import AT_ONCE, draw_levels, level_pairs, normal
-from tests.oracles import kernel_learners as oracle
+from tests.oracles import random_numbers as oracle
 
 SEEDS = [(0, 0), (3, 2**31 - 1), (2**63 - 1, 17)]
 

@@ -4,9 +4,7 @@ shared with the library.
 A learner here is given φ(x), a vector whose inner products are the kernel's values, and keeps its
 matrices whole: A is a matrix, every step a linear solve. Names and numbers of equations are those
 of Calandriello, Lazaric, Valko (ICML 2017; "ICML" below) and of the same authors' poster (NIPS
-2017; "poster"); entries such as K5 are of docs/errata.md. The random numbers are an implementation
-of their own, in Python's integers, of the generator that the library documents. `seen` counts what
-happened to a learner.
+2017; "poster"); entries such as K5 are of docs/errata.md.
 
 The arithmetic is that of the features' type: float64, or np.longdouble where an ill-conditioned
 stream needs a judge.
@@ -14,103 +12,20 @@ stream needs a judge.
 
 import math
 from collections import Counter
-from functools import cache
+from copy import copy, deepcopy
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy.special import ndtri
 
+from koco_stream.learners import LEARNERS
 from tests.oracles import exact_algebra
-from tests.oracles.losses import above, slopes
+from tests.oracles.losses import above, curvatures, slopes
+from tests.oracles.random_numbers import level, uniform
 
 REAL = ("squared", "half_squared")  # the losses of real labels; those of the others are ±1
 
 
-# Random numbers ----------------------------------------------------------------------------------
-
-WORD = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15
-
-
-def bits(seed, position):
-    """SplitMix64 (Steele, Lea, Flood, 2014) at the counter `position` of the sequence of `seed`."""
-    z = (seed * 0xD1342543DE82EF95 + (position + 1) * GOLDEN) & WORD
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
-    return z ^ (z >> 31)
-
-
-def _unit(word):
-    return (word >> 11) / 2**53
-
-
-def uniform(seed, position):
-    """A number in [0, 1): the 53 upper bits."""
-    return _unit(bits(seed, position))
-
-
-def _ziggurat(layers, tail, area):
-    edges = [area / math.exp(-tail * tail / 2), tail]
-    while len(edges) < layers:
-        edges.append(math.sqrt(-2 * math.log(area / edges[-1] + math.exp(-(edges[-1] ** 2) / 2))))
-    return [*edges, 0.0]
-
-
-EDGES = _ziggurat(256, 3.6541528853610088, 0.00492867323399)
-
-
-def normal(seed, position):
-    """A standard normal number by the ziggurat of Marsaglia and Tsang (2000) with 256 layers. Eight
-    bits of a word are the layer, the next one the sign, the upper 53 the position in the layer; a
-    word that is rejected is the seed of the next."""
-    word = bits(seed, position)
-    while True:
-        layer, sign, x = word % 256, 1 - 2 * (word // 256 % 2), _unit(word)
-        x *= EDGES[layer]
-        if x < EDGES[layer + 1]:
-            return sign * x
-        word = bits(word, 0)
-        if layer == 0:
-            while True:
-                a = -math.log(1 - _unit(word)) / EDGES[1]
-                word = bits(word, 1)
-                b = -math.log(1 - _unit(word))
-                word = bits(word, 2)
-                if 2 * b > a * a:
-                    return sign * (EDGES[1] + a)
-        low, high = (math.exp(-(EDGES[i] ** 2) / 2) for i in (layer, layer + 1))
-        if low + _unit(word) * (high - low) < math.exp(-x * x / 2):
-            return sign * x
-        word = bits(word, 3)
-
-
-@cache
-def levels():
-    """65,536 equally likely levels with the quantiles of the normal distribution, variance 1."""
-    whole = np.rint(4096 * ndtri((np.arange(2**16) + 0.5) / 2**16))
-    return whole / np.sqrt(np.mean(whole**2))
-
-
-def level(seed, i, j):
-    """Entry j of u_i, of bandwidth 1: sixteen bits of a word, the lowest first, choose the levels
-    of two frequencies, of which the second is that of 53445 times these bits."""
-    part = bits(seed, 2**32 * (i // 8) + j) >> 16 * (i // 2 % 4) & 0xFFFF
-    return levels()[53445 * part % 2**16 if i % 2 else part]
-
-
-def frequencies(d, n, bandwidth, seed):
-    """U (n, d): u_i ~ N(0, I/bandwidth²)."""
-    return np.array([[level(seed, i, j) / bandwidth for j in range(d)] for i in range(n)]).reshape(
-        n, d
-    )
-
-
-def fourier_features(X, U):
-    """(cos Ux, sin Ux)/√D of each row of X, (n, 2D): Lu et al. (2016)."""
-    return np.hstack([np.cos(X @ U.T), np.sin(X @ U.T)]) / math.sqrt(len(U))
-
-
-# Kernels -----------------------------------------------------------------------------------------
+# Features ----------------------------------------------------------------------------------------
 
 
 def features(kernel, X, bandwidth, degree):
@@ -148,22 +63,32 @@ def factor(K):
     return np.column_stack(columns or [rest[0]])
 
 
+def fourier_features(X, n, bandwidth, seed):
+    """(cos Ux, sin Ux)/√n of each row of X, (., 2n), with U (n, d) of u_i ~ N(0, I/bandwidth²): Lu
+    et al. (2016).
+    """
+    U = [[level(seed, i, j) / bandwidth for j in range(X.shape[1])] for i in range(n)]
+    angles = X @ np.array(U).T
+    return np.hstack([np.cos(angles), np.sin(angles)]) / math.sqrt(n)
+
+
 def solve(A, b):
     """A⁻¹b for a symmetric positive definite A: NumPy's, or by hand where numbers are longer."""
     return np.linalg.solve(A, b) if A.dtype == np.float64 else exact_algebra.solve(A, b)
 
 
-def beyond(z, C):
-    """h(z) = sign(z)·max(|z| − C, 0)."""
-    return np.sign(z) * max(abs(z) - C, 0)
+def outside(basis, phi):
+    """φ without its projection on the span of orthonormal rows, taken twice."""
+    for _ in range(2):
+        phi = phi - basis.T @ (basis @ phi)
+    return phi
 
 
-def held(z, C):
-    """z within [−C, C]."""
-    return max(-C, min(C, z))
+# Dictionaries ------------------------------------------------------------------------------------
 
 
-# KORS --------------------------------------------------------------------------------------------
+# P3: a point with less than this share of its square norm outside the others' span adds nothing.
+NO_COORDINATE = 1e-12
 
 
 class Kors:
@@ -171,7 +96,8 @@ class Kors:
     γI)⁻¹φ, or the poster's (1 + ε)/ρ.
 
     A dictionary of `most` points takes no more. `points` are the accepted rounds, from 0; `weights`
-    are theirs, 1/p̃.
+    are theirs, 1/p̃, `taken` their φ, and `basis` is an orthonormal one of their span. `seen` counts
+    what happened.
     """
 
     def __init__(self, D, dtype, *, ridge, epsilon, beta, estimate, seed, most=math.inf):
@@ -179,130 +105,173 @@ class Kors:
         # 1/ρ = (1 − ε)/(1 + ε)
         self.factor = 1 + epsilon if estimate == "icml" else 1 - epsilon
         self.beta, self.most, self.seed = beta, most, seed
-        self.t, self.points, self.weights, self.taken, self.seen = 0, [], [], [], Counter()
+        self.begin(D, dtype)
 
-    def is_clear(self):
-        """A coin hangs on rounding too seldom to be looked at."""
-        return True
+    def begin(self, D, dtype):
+        self.t, self.points, self.weights, self.taken, self.seen = 0, [], [], [], Counter()
+        self.basis, self.remainders = np.zeros((0, D), dtype), []
+        self.probabilities, self.included = [], []
 
     def offer(self, phi):
-        """One round, lines 3 to 6: (p̃_t, z_t, u_t). The coin of round t, counted from 1, is the
+        """One round, lines 3 to 6: whether φ joins. The coin of round t, counted from 1, is the
         uniform number u_t at t."""
         self.t += 1
-        u = uniform(self.seed, self.t)
+        p = self.probability(phi)
+        joins = bool(uniform(self.seed, self.t) < p)
+        self.probabilities.append(float(p))
+        self.included.append(joins)
+        self.seen["joins" if joins else "is not taken"] += 1
+        if joins:
+            self.enter(phi, p)
+        return joins
+
+    def probability(self, phi):
+        """p̃_t."""
         if len(self.points) >= self.most:
             self.seen["dictionary at its maximum"] += 1
-            return 0.0, False, u
+            return 0.0
         tau = self.factor * (phi @ solve(self.weighted + np.outer(phi, phi), phi))
-        p = min(self.beta * tau, 1)
-        joins = bool(u < p)
-        self.seen["is not taken"] += not joins
-        if joins:
-            self.seen["certain" if p == 1 else "joins with a weight above 1"] += 1
-            self.seen["a repeated point joins"] += any((phi == x).all() for x in self.taken)
-            self.weighted = self.weighted + np.outer(phi, phi) / p
-            self.points.append(self.t - 1)
-            self.weights.append(float(1 / p))
-            self.taken.append(phi)
-        return p, joins, u
+        return min(self.beta * tau, 1)
+
+    def enter(self, phi, p):
+        self.seen["certain" if p == 1 else "joins with a weight above 1"] += 1
+        self.seen["a repeated point joins"] += any((phi == x).all() for x in self.taken)
+        self.weighted = self.weighted + np.outer(phi, phi) / p
+        self.points.append(self.t - 1)
+        self.weights.append(float(1 / p))
+        self.taken.append(phi)
+        rest = outside(self.basis, phi)
+        self.remainders.append(float((rest @ rest) / (phi @ phi)))
+        if self.remainders[-1] > NO_COORDINATE:
+            self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
+        else:
+            self.seen["no coordinate"] += 1
+
+    def is_clear(self, least=0.0):
+        """Whether each point is in the span of those before it but for rounding, or has at least
+        this share of its square norm outside it. A coin hangs on rounding too seldom to be looked
+        at.
+        """
+        return all(x < 1e-20 or x > least for x in self.remainders)
+
+    @property
+    def kors(self):
+        return self
+
+    def learn(self, phi, y):
+        """As a learner, it predicts 0."""
+        self.offer(phi)
+        return 0.0
+
+    def predict(self, phi):
+        return 0.0
 
 
-class Ald:
+class Ald(Kors):
     """Approximate linear dependence in the place of KORS: a row joins if more than a share
     `threshold` of its square norm is outside the span of the points. There is no coin.
     """
 
+    seed, weighted = 0, 0.0
+
     def __init__(self, D, dtype, *, threshold):
-        self.threshold, self.basis = threshold, np.zeros((0, D), dtype)
-        self.points, self.shares, self.t, self.seen = [], [], 0, Counter()
+        self.threshold, self.shares = threshold, []
+        self.begin(D, dtype)
 
-    def offer(self, phi):
-        """(1 if the row joins, whether it does, no coin)."""
+    def probability(self, phi):
+        rest = outside(self.basis, phi)
+        self.shares.append(float((rest @ rest) / (phi @ phi)) if phi.any() else 0.0)
+        self.seen["is dependent"] += phi.any() and self.shares[-1] <= self.threshold
+        return float(self.shares[-1] > self.threshold)
+
+    def is_clear(self, least=0.0):
+        """Also: rounding cannot decide which rows join."""
+        at_threshold = (abs(share / self.threshold - 1) < 1e-6 for share in self.shares)
+        return super().is_clear(least) and not any(at_threshold)
+
+
+# Learners ----------------------------------------------------------------------------------------
+
+
+def held(z, C):
+    """z within [−C, C]."""
+    return max(-C, min(C, z))
+
+
+class Text:
+    """A learner that predicts f(φ), held within [−C, C]. `points` are rounds, from 0; `seen` counts
+    what happened; `kink` is whether a decision hung on rounding.
+    """
+
+    kors, least = None, 0.0  # its dictionary, and how clear that has to be
+    embedded = None  # of rows, their features in the span of its points
+
+    def __init__(self, *, loss="squared", clip=math.inf):
+        self.loss, self.C, self.t = loss, clip, 0
+        self.points, self.seen, self.kink = [], Counter(), False
+
+    def learn(self, phi, y):
+        """One round: ŷ."""
+        z = self.f(phi)
+        y_hat = held(z, self.C)
         self.t += 1
-        rest = phi
-        for _ in range(2):
-            rest = rest - self.basis.T @ (self.basis @ rest)
-        share = (rest @ rest) / (phi @ phi) if phi.any() else 0.0
-        joins = bool(share > self.threshold)
-        self.shares.append(float(share))
-        self.seen["is dependent" if phi.any() and not joins else "joins"] += 1
-        if joins:
-            self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
-            self.points.append(self.t - 1)
-        return float(joins), joins, None
+        self.seen["beyond the clip"] += abs(z) > self.C
+        self.seen["φ = 0"] += not phi.any()
+        self.step(phi, y, z, y_hat)
+        return y_hat
 
-    def is_clear(self):
-        """Whether rounding cannot decide which rows join."""
-        return all(abs(share / self.threshold - 1) > 1e-6 for share in self.shares)
+    def predict(self, phi):
+        return held(self.f(phi), self.C)
 
-
-# Online Newton steps on kernels ------------------------------------------------------------------
-
-
-class Judged:
-    """The loss of a reference, what it has seen, and whether one of its decisions hung on
-    rounding."""
-
-    def __init__(self, loss):
-        self.loss, self.seen, self.kink = loss, Counter(), False
-
-    def slope(self, z, y_hat, y):
+    def slope(self, phi, z, y_hat, y):
         """ℓ'(ŷ, y), where z is the prediction before it is held within [−C, C]. If the slope is
         zero on one side of z and z is there but for rounding, rounding decides what a point is."""
         from_zero = abs(z - y) if self.loss in REAL else abs(y * z - 1)
         undecided = from_zero < 1e-9 and (from_zero > 0 or z != 0)  # 0 at a label of 0 is exact
         self.kink |= self.loss != "logistic" and bool(undecided)
-        return slopes[self.loss](y_hat, y)
+        slope = slopes[self.loss](y_hat, y)
+        self.seen["gradient 0" if slope == 0 else "gradient not 0"] += phi.any()
+        return slope
 
     def is_clear(self):
         """Whether no decision hung on rounding."""
-        return not self.kink
+        return not self.kink and (self.kors is None or self.kors.is_clear(self.least))
 
 
-class Newton(Judged):
-    """What the four Newton learners share: the loss, the constants, and equation 1 of the ICML
-    paper."""
+class Newton(Text):
+    """Equation 1 of the ICML paper: with the gradient g of the loss at the projection w of u,
+    A ← A + η g gᵀ if g `joins`, u ← w − A⁻¹g.
+    """
 
-    def __init__(self, D, dtype, *, loss, alpha, clip, curvature, decreasing):
-        super().__init__(loss)
-        self.alpha, self.C = alpha, clip
-        self.curvature, self.decreasing, self.t = curvature, decreasing, 0
+    def __init__(self, D, dtype, *, alpha, curvature, decreasing, **of_all):
+        super().__init__(**of_all)
+        self.alpha, self.curvature, self.decreasing = alpha, curvature, decreasing
         self.A, self.u = alpha * np.eye(D, dtype=dtype), np.zeros(D, dtype)
 
-    def projected(self, phi):
-        """(w, φᵀw): w = u − h(φᵀu)/(φᵀA⁻¹φ) A⁻¹φ is the nearest to u, in the norm of A, with
-        |φᵀw| ≤ C, and φᵀw = φᵀu − h(φᵀu) is φᵀu held within [−C, C]."""
-        z = phi @ self.u
-        h = beyond(z, self.C)
-        self.seen["projected"] += h != 0
-        if h == 0:
-            return self.u, z
-        direction = solve(self.A, phi)
-        return self.u - h / (phi @ direction) * direction, held(z, self.C)
+    def f(self, phi):
+        return phi @ self.u
 
-    def eta(self):
-        """The coefficient of g gᵀ in this round."""
-        return self.curvature / (math.sqrt(self.t) if self.decreasing else 1.0)
-
-    def newton_step(self, phi, y):
-        """The projection w, A ← A + η g gᵀ if g `joins`, u ← w − A⁻¹g. Returns ŷ = φᵀw."""
-        w, y_hat = self.projected(phi)
-        slope = self.slope(phi @ self.u, y_hat, y)
-        g = slope * phi
-        self.seen["gradient 0" if slope == 0 else "gradient not 0"] += phi.any()
-        if self.joins(g):
-            self.A = self.A + self.eta() * np.outer(g, g)
+    def step(self, phi, y, z, y_hat):
+        """w = u − h(φᵀu)/(φᵀA⁻¹φ) A⁻¹φ is the nearest to u, in the norm of A, with |φᵀw| ≤ C;
+        h(z) = z − ŷ is what z is beyond C.
+        """
+        w = self.u
+        if y_hat != z:
+            direction = solve(self.A, phi)
+            w = w - (z - y_hat) / (phi @ direction) * direction
+        g = self.slope(phi, z, y_hat, y) * phi
+        eta = self.curvature / (math.sqrt(self.t) if self.decreasing else 1.0)
+        if self.joins(g, eta):
+            self.A = self.A + eta * np.outer(g, g)
         self.u = w - solve(self.A, g)
-        return y_hat
 
-    def joins(self, g):
+    def joins(self, g, eta):
         """Whether this round's gradient enters A."""
         return True
 
 
 class Kons(Newton):
-    """ICML, Algorithm 1, and with `kors` Algorithm 3: A ← A + z η g gᵀ, u ← w − A⁻¹g, w the
-    projection of u.
+    """ICML, Algorithm 1, and with `kors` Algorithm 3: A ← A + z η g gᵀ.
 
     One uniform number a round is the coin of KORS and of the sketch (K5): KORS takes φ̄ = ġ√η φ if
     u < p̃, the sketch the gradient if u < max(p̃, floor). The points of the sketch are the rounds,
@@ -311,34 +280,19 @@ class Kons(Newton):
 
     def __init__(self, D, dtype, *, kors=None, floor=0.0, **more):
         super().__init__(D, dtype, **more)
-        self.kors, self.floor = kors, floor
-        self.points, self.probabilities, self.in_kors = [], [], []
+        self.kors, self.floor, self.probabilities = kors, floor, []
 
-    def learn(self, phi, y):
-        self.t += 1
-        self.seen["φ = 0"] += not phi.any()
-        return self.newton_step(phi, y)
-
-    def joins(self, g):
+    def joins(self, g, eta):
         joins = True
         if self.kors is not None:
-            p, in_kors, coin = self.kors.offer(math.sqrt(self.eta()) * g)
-            joins = bool(coin < max(p, self.floor))
-            self.probabilities.append(float(max(p, self.floor)))
-            self.in_kors.append(in_kors)
-            self.seen["sampled"] += in_kors
+            in_kors = self.kors.offer(math.sqrt(eta) * g)
+            self.probabilities.append(max(self.kors.probabilities[-1], self.floor))
+            joins = uniform(self.kors.seed, self.t) < self.probabilities[-1]
             self.seen["sampled only by the floor"] += joins and not in_kors
             self.seen["not sampled"] += not joins
         if joins and g.any():
             self.points.append(self.t - 1)
         return joins
-
-    def predict(self, phi):
-        return held(phi @ self.u, self.C)
-
-
-# P3: a point with less than this share of its square norm outside the others' span adds nothing.
-NO_COORDINATE = 1e-12
 
 
 class ProsNKons(Newton):
@@ -352,135 +306,165 @@ class ProsNKons(Newton):
     αI).
     """
 
+    least, restarts = 1e-5, 0
+
     def __init__(self, D, dtype, *, kors, carry, **more):
         super().__init__(D, dtype, **more)
-        self.kors, self.carry, self.basis, self.restarts = kors, carry, np.zeros((0, D), dtype), 0
-        self.probabilities, self.included, self.remainders = [], [], []
-        self.points = kors.points
+        self.kors, self.points, self.carry = kors, kors.points, carry
 
     def embedded(self, phi):
-        return self.basis.T @ (self.basis @ phi)
+        """Rows, or a row, projected on the span."""
+        return phi @ self.kors.basis.T @ self.kors.basis
 
-    def learn(self, row, y):
-        self.t += 1
-        p, joins, _ = self.kors.offer(row)
-        self.probabilities.append(float(p))
-        self.included.append(joins)
-        self.seen["φ = 0"] += not row.any()
-        y_hat = self.newton_step(self.embedded(row), y)
-        if joins:
-            self.enter(row)
-        return y_hat
+    def f(self, phi):
+        return super().f(self.embedded(phi))
 
-    def is_clear(self, least=1e-5):
-        """Also: each point is in the span of those before it but for rounding, or has at least this
-        share of its square norm outside it."""
-        of_points = all(x < 1e-20 or x > least for x in self.remainders)
-        return super().is_clear() and of_points and self.kors.is_clear()
+    def step(self, phi, y, z, y_hat):
+        super().step(self.embedded(phi), y, z, y_hat)
+        if self.kors.offer(phi):  # in the span from the next round on
+            self.restart()
 
-    def enter(self, row):
-        """The point is in the span from the next round on."""
-        rest = row - self.embedded(row)
-        rest = rest - self.embedded(rest)
-        share = (rest @ rest) / (row @ row)
-        self.remainders.append(float(share))
-        self.seen["no coordinate"] += share <= NO_COORDINATE
+    def restart(self):
         self.seen["something is lost or carried"] += self.u.any()
-        if share > NO_COORDINATE:
-            self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
         if self.carry == "none":
             self.restarts += 1
             self.u = np.zeros_like(self.u)
         if self.carry != "both":
             self.A = self.alpha * np.eye(len(self.A), dtype=self.A.dtype)
 
-    def predict(self, row):
-        return held(self.embedded(row) @ self.u, self.C)
+
+class Kawv(Text):
+    """Jézéquel, Gaillard, Rudi (NeurIPS 2019): ŷ_t = k_tᵀ(K_t + λI)⁻¹(y_1, …, y_{t−1}, 0), their
+    closed form, by one linear system a round. Labels are learnt by least squares whatever the loss.
+    """
+
+    def __init__(self, *, alpha, **of_all):
+        super().__init__(**of_all)
+        self.alpha, self.rows, self.labels = alpha, [], []
+
+    def f(self, phi):
+        rows = np.array([*self.rows, phi])
+        y = np.array([*self.labels, 0.0], rows.dtype)
+        K = rows @ rows.T
+        return K[-1] @ solve(K + self.alpha * np.eye(len(K), dtype=K.dtype), y)
+
+    def step(self, phi, y, z, y_hat):
+        self.seen["a repeated row"] += any((phi == row).all() for row in self.rows)
+        self.rows.append(phi)
+        self.labels.append(y)
 
 
-# First order -------------------------------------------------------------------------------------
+# The share of a point's k(x, x) that is added to its diagonal entry of K_I (V4).
+JITTER = 1e-12
 
 
-class Norma(Judged):
+class Pkawv(Kawv):
+    """f(x_t) of the f = Σ a_i k(x_i, ·) over the points of KORS's dictionary with the least Σ_{s<t}
+    (f(x_s) − y_s)² + f(x_t)² + λ‖f‖². KORS sees x_t first, and x_t is a point if it joins.
+
+    V4 adds λρ Σ a_i² k(x_i, x_i). So a point has a feature of its own beside φ_i, √(ρk(x_i, x_i)),
+    which no row has, and f is in the span of these. Every round takes a new orthonormal basis.
+    """
+
+    least = 1e-10  # well above the feature of its own
+
+    def __init__(self, *, kors, **more):
+        super().__init__(**more)
+        self.kors, self.points = kors, kors.points
+
+    def embedded(self, rows):
+        """The coordinates (n, J) of rows in an orthonormal basis of the points' span."""
+        points = np.array(self.kors.taken)
+        if not points.size:
+            return np.zeros((len(rows), 0))
+        own = np.diag(np.sqrt(points.dtype.type(JITTER) * (points * points).sum(1)))
+        both = np.hstack([points, own])
+        exact = both.dtype == np.float64
+        basis = np.linalg.qr(both.T)[0].T if exact else exact_algebra.gram_schmidt(both)
+        return np.array(rows) @ basis[:, : points.shape[1]].T
+
+    def f(self, phi):
+        """The minimiser's value at φ = φ_t."""
+        if not self.kors.taken:
+            return 0.0
+        Z = self.embedded([*self.rows, phi])
+        y = np.array([*self.labels, 0.0], Z.dtype)
+        return Z[-1] @ solve(Z.T @ Z + self.alpha * np.eye(Z.shape[1], dtype=Z.dtype), Z.T @ y)
+
+    def learn(self, phi, y):
+        self.seen["past rows gain a coordinate"] += self.kors.offer(phi) and bool(self.rows)
+        return super().learn(phi, y)
+
+    def predict(self, phi):
+        """In the next round, with its coin."""
+        ahead = copy(self)
+        ahead.kors = deepcopy(self.kors)
+        self.seen["a row to predict would join"] += ahead.kors.offer(phi)
+        return held(ahead.f(phi), self.C)
+
+
+class Norma(Text):
     """Kivinen, Smola, Williamson (2004): f ← (1 − ηλ)f − ηℓ'k(x_t, ·), with what
     `koco_stream.NORMA` and its file say differs.
 
     Predictions are truncated before the loss is taken; a row with k(x, x) = 0 changes nothing. The
-    budget counts terms with a slope, and the oldest leaves. nu > 0 with the hinge loss: max(0, ρ −
-    yŷ) − νρ, by Kivinen et al.'s section on classification.
+    budget counts terms with a slope, and the oldest leaves. tube = ν > 0 with the hinge loss:
+    max(0, ρ − yŷ) − νρ, by Kivinen et al.'s section on classification.
     """
 
-    def __init__(
-        self, *, loss, clip, step_size, regularisation, budget, nu, step_schedule="constant"
-    ):
-        super().__init__(loss)
-        self.C, self.first_eta, self.decay, self.budget = clip, step_size, regularisation, budget
+    def __init__(self, *, step_size, step_schedule, regularisation, budget, tube, **of_all):
+        super().__init__(**of_all)
+        self.first_eta, self.decay, self.budget = step_size, regularisation, budget
         self.power = {"constant": 0.0, "sqrt": 0.5, "linear": 1.0}[step_schedule]
+        self.nu, self.rho = tube if self.loss == "hinge" else 0.0, 0.0
         self.counted = 0  # rows with φ ≠ 0
-        self.nu, self.rho, self.t = nu if loss == "hinge" else 0.0, 0.0, 0
         self.terms = []  # (round, φ, coefficient), the oldest first
 
     def f(self, phi):
         return sum((a * (point @ phi) for _, point, a in self.terms), 0.0)
 
-    def learn(self, phi, y):
-        z = self.f(phi)
-        y_hat = held(z, self.C)
-        self.t += 1
-        self.seen["φ = 0"] += phi @ phi == 0
-        if phi @ phi == 0:
-            return 0.0
+    def step(self, phi, y, z, y_hat):
+        if not phi.any():
+            return
         self.counted += 1
-        self.eta = self.first_eta * self.counted**-self.power
-        self.seen["truncated"] += abs(z) > self.C
-        slope = self.slope(z, y_hat, y) if self.nu == 0 else self.soft_margin(y_hat, y)
-        self.seen["gradient 0"] += slope == 0
-        self.terms = [(s, point, (1 - self.eta * self.decay) * a) for s, point, a in self.terms]
+        eta = self.first_eta * self.counted**-self.power
+        slope = self.slope(phi, z, y_hat, y) if self.nu == 0 else self.soft_margin(y_hat, y, eta)
+        self.terms = [(s, point, (1 - eta * self.decay) * a) for s, point, a in self.terms]
         if slope != 0:
-            self.terms.append((self.t - 1, phi, -self.eta * slope))
+            self.terms.append((self.t - 1, phi, -eta * slope))
         if len(self.terms) > self.budget:
             self.seen["the oldest leaves"] += 1
             del self.terms[0]
-        return y_hat
+        self.points = [s for s, _, _ in self.terms]
 
-    def soft_margin(self, y_hat, y):
+    def soft_margin(self, y_hat, y, eta):
         """The slope of max(0, ρ − yŷ) − νρ in ŷ, after a step in ρ."""
         error = above(y * y_hat, self.rho) <= 0
         self.seen["soft margin: error" if error else "soft margin: no error"] += 1
         self.kink |= 0 < abs(y * y_hat - self.rho) < 1e-9
-        self.rho -= self.eta * (1 - self.nu) if error else -self.eta * self.nu
+        self.rho -= eta * (1 - self.nu) if error else -eta * self.nu
         return -y if error else 0.0
 
-    def predict(self, phi):
-        return held(self.f(phi), self.C)
 
-    @property
-    def points(self):
-        return [s for s, _, _ in self.terms]
-
-
-class Fogd(Judged):
+class Fogd(Text):
     """Lu et al. (2016), online gradient descent on random features z: w ← w − ηℓ'z. `tube`: of a
     loss with real labels, no update within."""
 
     def __init__(self, D, *, loss, step_size, tube):
-        super().__init__(loss)
+        super().__init__(loss=loss)
         self.tube, self.eta, self.w = tube if loss in REAL else -1.0, step_size, np.zeros(D)
 
-    def learn(self, z, y):
-        y_hat = self.predict(z)
-        within, slope = abs(y_hat - y) <= self.tube, self.slope(y_hat, y_hat, y)
-        self.seen["within the tube"] += within
-        self.seen["gradient 0"] += slope == 0 and not within
-        if slope != 0 and not within:
-            self.step(slope, z)
-        return y_hat
-
-    def step(self, slope, z):
-        self.w = self.w - self.eta * slope * z
-
-    def predict(self, z):
+    def f(self, z):
         return self.w @ z
+
+    def step(self, phi, y, z, y_hat):
+        within, slope = abs(y_hat - y) <= self.tube, self.slope(phi, z, y_hat, y)
+        self.seen["within the tube"] += within
+        if slope != 0 and not within:
+            self.descend(slope, phi)
+
+    def descend(self, slope, phi):
+        self.w = self.w - self.eta * slope * phi
 
 
 class Nogd(Fogd):
@@ -490,26 +474,24 @@ class Nogd(Fogd):
 
     def __init__(self, D, *, budget, rank, **more):
         super().__init__(D, **more)
-        self.budget, self.rank, self.t = budget, min(rank, budget), 0
-        self.points, self.kept, self.Q, self.values = [], [], None, None
+        self.budget, self.rank = budget, min(rank, budget)
+        self.kept, self.Q, self.values = [], None, None
 
-    def learn(self, phi, y):
-        self.t += 1
-        return super().learn(phi, y)
+    def f(self, phi):
+        return super().f(self.embedded(phi))
 
-    def step(self, slope, phi):
-        super().step(slope, self.embedded(phi))
-        self.seen["φ = 0"] += not phi.any()
+    def embedded(self, phi):
+        """φ, and once there are eigenfunctions its projection on their span."""
+        return phi if self.Q is None else phi @ self.Q.T @ self.Q
+
+    def descend(self, slope, phi):
+        super().descend(slope, self.embedded(phi))
         self.seen["a step on Nyström features"] += self.Q is not None
         if self.Q is None and phi.any():
             self.points.append(self.t - 1)
             self.kept.append(phi)
             if len(self.points) == self.budget:
                 self.switch()
-
-    def embedded(self, phi):
-        """φ, and once there are eigenfunctions its projection on their span."""
-        return phi if self.Q is None else self.Q.T @ (self.Q @ phi)
 
     def switch(self):
         values, V = exact_algebra.eigen_of_rows(np.array(self.kept))
@@ -521,9 +503,6 @@ class Nogd(Fogd):
         self.seen[f"switched, rank {rank} the budget"] += 1
         self.seen["fewer features than the rank"] += len(chosen) < self.rank
 
-    def predict(self, phi):
-        return self.w @ self.embedded(phi)
-
     def is_clear(self):
         """Whether rounding cannot decide which eigenfunctions are kept."""
         if self.values is None:
@@ -534,48 +513,96 @@ class Nogd(Fogd):
         return super().is_clear() and bool(apart and ((kept > 1e-6) | (kept < 1e-14)).all())
 
 
-class DualSgd(Judged):
+class DualSgd(Text):
     """Gradient descent on λ/2·‖f‖² + loss with the step 1/(λt), as `koco_stream.DualSGD` and its
     file describe it.
 
     f = (Σ c φ over the points + Σ c z over those that left)/(λ·rounds), c = −ℓ'(ŷ) at the truncated
     ŷ. Beyond the budget the term with the smallest |c| leaves, the new one among them, of equals
-    the oldest. `both` is (φ, z), D of them φ's.
+    the oldest. `both` is (φ, z), z the last n numbers.
     """
 
-    def __init__(self, D, n, *, loss, clip, regularisation, budget):
-        super().__init__(loss)
-        self.C, self.decay, self.budget, self.D = clip, regularisation, budget, D
-        self.t, self.w = 0, np.zeros(n)
-        self.terms = []  # (round, φ, z, c), the oldest first
+    def __init__(self, n, *, regularisation, budget, **of_all):
+        super().__init__(**of_all)
+        self.decay, self.budget, self.n, self.w = regularisation, budget, n, np.zeros(n)
+        self.terms = []  # (round, φ and z, c), the oldest first
 
     def f(self, both):
-        phi, z = both[: self.D], both[self.D :]
-        total = sum((c * (point @ phi) for _, point, _, c in self.terms), 0.0) + self.w @ z
-        return total / (self.decay * self.t) if self.t else 0.0
+        phi, z = both[: -self.n], both[-self.n :]
+        total = sum((c * (point[: -self.n] @ phi) for _, point, c in self.terms), 0.0)
+        return (total + self.w @ z) / (self.decay * self.t) if self.t else 0.0
 
-    def learn(self, both, y):
-        z = self.f(both)
-        y_hat = held(z, self.C)
-        c = -self.slope(z, y_hat, y)
-        self.t += 1
-        self.seen["truncated"] += abs(z) > self.C
-        self.seen["gradient 0"] += c == 0
+    def step(self, both, y, z, y_hat):
+        c = -self.slope(both, z, y_hat, y)
         if c != 0:
-            self.terms.append((self.t - 1, both[: self.D], both[self.D :], c))
+            self.terms.append((self.t - 1, both, c))
         if len(self.terms) > self.budget:
-            sizes = [abs(c) for _, _, _, c in self.terms]
+            sizes = [abs(c) for _, _, c in self.terms]
             leaves = sizes.index(min(sizes))
             which = "the new" if leaves == self.budget else "an old"
             self.seen[f"{which} point leaves"] += 1
             self.seen["of equals the oldest leaves"] += sizes.count(min(sizes)) > 1
-            _, _, z, c = self.terms.pop(leaves)
-            self.w = self.w + c * z
-        return y_hat
+            _, both, c = self.terms.pop(leaves)
+            self.w = self.w + c * both[-self.n :]
+        self.points = [s for s, _, _ in self.terms]
 
-    def predict(self, both):
-        return held(self.f(both), self.C)
 
-    @property
-    def points(self):
-        return [s for s, _, _, _ in self.terms]
+# By name -----------------------------------------------------------------------------------------
+
+
+def space_of(name, given, X):
+    """Φ (n, D) of rows X, in which the text of a learner with these parameters learns."""
+    o = LEARNERS[name].defaults() | given
+    if "n_frequencies" not in o:
+        return features(o["kernel"], X, o["bandwidth"], o["degree"])
+    waves = fourier_features(X, o["n_frequencies"], o["bandwidth"], o["seed"])
+    if name == "FOGD":
+        return waves
+    return np.hstack([features("gaussian", X, o["bandwidth"], None), waves])
+
+
+def text_of(name, given, D, dtype):
+    """The text of a learner with these parameters, in D features of this type."""
+    o = {"seed": 0, **LEARNERS[name].defaults(), **given}
+    o = {key: dtype(value) if isinstance(value, float) else value for key, value in o.items()}
+
+    def own(*names):
+        return {key: o[key] for key in names}
+
+    shared, kors = own("loss", "clip"), None
+    if "beta" in o:
+        most, ridge = o.get("max_dictionary") or math.inf, o.get("ridge", o.get("alpha"))
+        sampling = own("epsilon", "beta", "estimate", "seed")
+        kors = Kors(D, dtype, ridge=ridge, most=most, **sampling)
+    if "curvature" in o:
+        shared |= {"alpha": o["alpha"], "decreasing": o["curvature_schedule"] == "decreasing"}
+        shared["curvature"] = o["curvature"] or usual_curvature(name, **own("loss", "clip"))
+    match name:
+        case "KORS":
+            return kors
+        case "KONS" | "SketchedKONS":
+            return Kons(D, dtype, kors=kors, floor=o.get("sampling_floor", 0.0), **shared)
+        case "NONSALD":
+            kors = Ald(D, dtype, threshold=o["threshold"])
+            return ProsNKons(D, dtype, kors=kors, carry="both", **shared)
+        case "KAWV":
+            return Kawv(alpha=o["alpha"], **shared)
+        case "PKAWV":
+            return Pkawv(kors=kors, alpha=o["alpha"], **shared)
+        case "NORMA":
+            steps = own("step_size", "step_schedule", "regularisation", "budget", "tube")
+            return Norma(**steps, **shared)
+        case "FOGD":
+            return Fogd(D, **own("loss", "step_size", "tube"))
+        case "NOGD":
+            return Nogd(D, **own("loss", "step_size", "tube", "budget", "rank"))
+        case "DualSGD":
+            return DualSgd(2 * o["n_frequencies"], **shared, **own("regularisation", "budget"))
+    return ProsNKons(D, dtype, kors=kors, carry=o.get("carry", "none"), **shared)
+
+
+def usual_curvature(name, loss, clip):
+    """What is said to be taken of the loss's σ."""
+    if (name, loss) == ("NONSALD", "squared"):
+        return 1 / (4 * clip**2 + 4)
+    return curvatures[loss](clip) * (1 if name in ("KONS", "SketchedKONS", "NONSALD") else 0.5)

@@ -7,26 +7,23 @@ import pytest
 
 from koco_stream.learners import LEARNERS
 from tests.helpers.scaled_rows import assert_right_or_said, rows
-from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, factor, features
-from tests.oracles.losses import curvatures
-from tests.oracles.ridge import Kawv, Pkawv
+from tests.oracles.kernel_learners import factor, features, text_of
 
 pytestmark = pytest.mark.skipif(
     np.finfo(np.longdouble).eps > 1e-18,
     reason="this machine's long double has no more digits than a double",
 )
 KERNELS = ("linear", "gaussian", "polynomial")
-SAMPLING = {"beta": 1.0, "epsilon": 0.5, "estimate": "icml", "seed": 3}
-SIGMA = curvatures["squared"](1.0)
+SAMPLING = {"seed": 3, "ridge": 0.3}
 OPTIONS = {
     "KONS": {},
-    "SketchedKONS": {**SAMPLING, "sampling_floor": 0.2},
-    "PROSNKONS": {**SAMPLING, "ridge": 0.3},
-    "CONKONS": {**SAMPLING, "ridge": 0.3},
-    "BKONS": {**SAMPLING, "ridge": 0.3, "max_dictionary": 8},
+    "SketchedKONS": {"seed": 3, "sampling_floor": 0.2},
+    "PROSNKONS": SAMPLING,
+    "CONKONS": SAMPLING,
+    "BKONS": {**SAMPLING, "max_dictionary": 8},
     "NONSALD": {},
     "KAWV": {},
-    "PKAWV": {**SAMPLING, "ridge": 0.3},
+    "PKAWV": SAMPLING,
 }
 
 
@@ -39,32 +36,10 @@ def in_features(kernel, X, of_values):
     return factor(X @ X.T if kernel == "linear" else (X @ X.T + 1) ** 2)
 
 
-def reference(case, alpha, D, dtype):
-    """The literal text of a learner, in D features."""
-    options = OPTIONS[case]
-    steps = {"loss": "squared", "alpha": dtype(alpha), "clip": dtype(1), "decreasing": False}
-    ridge = dtype(options.get("ridge", alpha))
-    kors = Kors(D, dtype, ridge=ridge, most=options.get("max_dictionary", np.inf), **SAMPLING)
-    match case:
-        case "KONS":
-            return Kons(D, dtype, curvature=SIGMA, **steps)
-        case "SketchedKONS":
-            return Kons(D, dtype, kors=kors, floor=0.2, curvature=SIGMA, **steps)
-        case "NONSALD":
-            dictionary = Ald(D, dtype, threshold=0.01)
-            return ProsNKons(D, dtype, kors=dictionary, carry="both", curvature=1 / 8, **steps)
-        case "KAWV":
-            return Kawv(alpha=dtype(alpha), clip=dtype(1))
-        case "PKAWV":
-            return Pkawv(kors=kors, alpha=dtype(alpha), clip=dtype(1))
-    carry = "both" if case == "CONKONS" else "none"
-    return ProsNKons(D, dtype, kors=kors, carry=carry, curvature=SIGMA / 2, **steps)
-
-
 def literal(case, kernel, alpha, X, y, dtype, of_values=False, order=slice(None)):
     """The predictions (n,) of a learner's literal text."""
     Phi = in_features(kernel, X.astype(dtype), of_values)[:, order]
-    text = reference(case, alpha, Phi.shape[1], dtype)
+    text = text_of(case, {"alpha": alpha, **OPTIONS[case]}, Phi.shape[1], dtype)
     try:
         return np.array([text.learn(phi, label) for phi, label in zip(Phi, y, strict=True)])
     except np.linalg.LinAlgError:
