@@ -7,15 +7,17 @@ import math
 
 import numpy as np
 
+from tests.oracles.linear_text import LinearText
+
 CELLS = [{}, {"initial_wealth": 1e-3}, {"initial_wealth": 100.0}]
 
 
 class Feature:
     """One feature's Algorithm 1, whose gradients are g = −ℓ'(ŷ)x."""
 
-    def __init__(self, initial_wealth, dtype):
-        self.epsilon, self.number = dtype(initial_wealth), dtype
-        self.gradients, self.Reward, self.w = [], dtype(0), dtype(0)
+    def __init__(self, initial_wealth, number):
+        self.epsilon, self.number = initial_wealth, number
+        self.gradients, self.Reward, self.w = [], number(0), number(0)
 
     def bet(self, L, before):
         """Lines 6, 8, 9, 10: the weight that follows these gradients."""
@@ -34,16 +36,12 @@ class Feature:
         assert self.epsilon * L + self.Reward > 0
 
 
-def predicted(X, y, *, initial_wealth, clip, slope, dtype=float):
-    """Predictions (n,), truncated, and the weights (d,)."""
-    X, y, clip = X.astype(dtype), y.astype(dtype), dtype(clip)
-    features = [Feature(initial_wealth, dtype) for _ in X.T]
-    predictions = []
-    for x, label in zip(X, y, strict=True):
-        z = sum((f.w * value for f, value in zip(features, x, strict=True)), start=dtype(0))
-        predictions.append(min(max(z, -clip), clip))
-        downhill = -slope(predictions[-1], label)
-        if abs(z) <= clip or math.copysign(1, z) * downhill < 0:  # else the clip is in the way
-            for f, value in zip(features, x, strict=True):
-                f.receive(downhill * value)
-    return np.array(predictions), np.array([f.w for f in features])
+class Coin(LinearText):
+    def begin(self):
+        self.features = [Feature(self.initial_wealth, self.number) for _ in self.w]
+
+    def learn(self, x, z, y_hat, slope):
+        if abs(z) <= self.clip or math.copysign(1, z) * -slope < 0:  # else the clip is in the way
+            for feature, value in zip(self.features, x, strict=True):
+                feature.receive(-slope * value)
+            self.w = np.array([feature.w for feature in self.features])

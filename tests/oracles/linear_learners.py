@@ -16,13 +16,12 @@ from koco_stream.learners import LEARNERS
 from tests.helpers.linear_streams import projections, start_of
 from tests.oracles import first_order
 from tests.oracles.losses import curvatures, slopes
-from tests.oracles.matrix_steps import MatrixSteps
 from tests.oracles.sketched_newton import (
-    BufferedFrequentDirections,
+    FrequentDirections,
     FullMatrix,
     Oja,
     RandomProjection,
-    sketched_newton,
+    SketchedNewton,
 )
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
@@ -31,31 +30,16 @@ MULTIPLE = 10  # of the error of references in double, on other streams
 # nothing is compared
 LOST = 1e-2
 # The modules in this folder that are called as a linear learner's file: they have the learner's
-# literal version, `predicted`, and the options that it is run with, `CELLS`.
+# text, a class of its name, and the options that it is run with, `CELLS`.
 BY_FILE = {
     name: import_module(f"tests.oracles.{file}")
     for name, learner in LEARNERS.items()
     for room, file in [learner.__module__.rsplit(".", 2)[1:]]
     if room == "linear" and Path(__file__).with_name(f"{file}.py").exists()
 }
-FIRST_ORDER = {
-    "OGD": first_order.ogd,
-    "AdaGrad": first_order.adagrad,
-    "NAG": first_order.nag,
-    "FTRLProximal": first_order.ftrl_proximal,
-    **{name: module.predicted for name, module in BY_FILE.items()},
-}
+FIRST_ORDER = {name: getattr(first_order, name) for name in LEARNERS if hasattr(first_order, name)}
+FIRST_ORDER |= {name: getattr(module, name) for name, module in BY_FILE.items()}
 WITH_EIGENVECTORS = ("RFDSON", "SAdaGrad", "AdaFD")
-NOT_NAMED = ("loss", "clip", "fit_intercept", "seed")
-
-
-class Run(NamedTuple):
-    """Predictions (n,), weights (d,), uᵀx (n,) before it is bounded, and the sketch, or None."""
-
-    predictions: np.ndarray
-    weights: np.ndarray
-    products: np.ndarray
-    sketch: object
 
 
 def options_of(name, *drawn):
@@ -79,50 +63,37 @@ class Reference(NamedTuple):
         return np.hstack([self.X, np.ones((len(self.X), int(self.options["fit_intercept"])))])
 
     def run(self, dtype=float, order=slice(None), noise=None):
-        """The reference after all rows, with the features in this order. `noise`: as in
-        `sketched_newton`.
-        """
-        o, rows = self.options, self.rows()[:, order]
-        shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
-        if self.name in FIRST_ORDER:
-            own = {k: v for k, v in o.items() if k not in NOT_NAMED}
-            predictions, weights = FIRST_ORDER[self.name](rows, self.y, **shared, **own)
-            return Run(predictions, weights, predictions, None)
-        steps = {}
-        if "curvature" in o:
-            steps["curvature"] = o["curvature"] or curvatures[o["loss"]](o["clip"])
-            steps["decreasing"] = o["curvature_schedule"] == "decreasing"
-        if self.name in WITH_EIGENVECTORS:
-            made = MatrixSteps(self.name, **shared, **self.of_matrix(steps)).run(rows, self.y)
-            return Run(np.array(made.predictions), made.weights, np.array(made.products), made)
-        sketch = self.sketch(len(rows), order)
-        own = {k: o[k] for k in ("alpha", "projection", "diagonal") if k in o}
-        found = sketched_newton(rows, self.y, sketch, noise=noise, **steps, **shared, **own)
-        return Run(found[0], found[1], found[3], found[2])
+        """The text after all rows, with the features in this order. `noise`: as in
+        `SketchedNewton`.
 
-    def of_matrix(self, steps):
-        """The arguments of `MatrixSteps` beside those of all references."""
-        o, m = self.options, self.options["sketch_size"]
-        size = {"size": m, "buffer": min(-(-2 * m // 3), 14)}
-        if self.name == "RFDSON":
-            return (
-                size | steps | {"floor": o["alpha"], "growth": 0.5, "projection": o["projection"]}
-            )
-        growth, floor = (1.0, "alpha") if self.name == "SAdaGrad" else (0.0, "delta")
-        return size | {"growth": growth, "floor": o[floor], "step_size": o["step_size"]}
+        Products beyond the bound on predictions are looked at only of a matrix's learners.
+        """
+        o = {"projection": "prediction", **self.options, "noise": noise}
+        o["slope"] = slopes[o["loss"]]
+        if self.name in FIRST_ORDER:
+            text = FIRST_ORDER[self.name](**o).run(self.rows()[:, order], self.y, dtype)
+            text.products = text.predictions
+            return text
+        if "curvature" in o:
+            o["curvature"] = o["curvature"] or curvatures[o["loss"]](o["clip"])
+        if self.name == "AdaFD":
+            o["alpha"] = o["delta"]
+        sketch = self.sketch(len(self.X), order)
+        return SketchedNewton(sketch=sketch, **o).run(self.rows()[:, order], self.y, dtype)
 
     def sketch(self, n, order):
         """A new sketch of such a learner, for n rows and the features in this order."""
         o, m = self.options, self.options.get("sketch_size")
         match self.name:
+            case "ONS":
+                return FullMatrix()
             case "OjaSON":
                 start = random_start(o, self.X.shape[1])
                 return Oja(m, o["sketch_rate"], None if start is None else start[:, order])
             case "RPSON":
                 return RandomProjection(projections(m, o["seed"], n))
-            case "FDSON":
-                return BufferedFrequentDirections(m)
-        return FullMatrix()
+        length = m if self.name == "FDSON" else min(-(-2 * m // 3), 14)
+        return FrequentDirections(self.name, m, length)
 
     def in_double(self):
         """Runs in double, of which one may be right by luck: with the features in several orders,
@@ -132,16 +103,10 @@ class Reference(NamedTuple):
         backward, mixed = slice(None, None, -1), np.random.default_rng(0).permutation(d)
         for order in (slice(None), backward, mixed):
             run = self.run(order=order)
-            yield run._replace(weights=in_place(run.weights, order))
+            run.w[order] = run.w.copy()  # in the order of the features
+            yield run
         if self.name not in (*FIRST_ORDER, *WITH_EIGENVECTORS):
             yield from (self.run(noise=np.random.default_rng(seed)) for seed in range(2))
-
-
-def in_place(weights, order):
-    """Weights of features in this order, in the order of the features."""
-    found = np.empty_like(weights)
-    found[order] = weights
-    return found
 
 
 def random_start(options, d):
@@ -178,38 +143,38 @@ def assert_agrees(reference, predictions, model=None, small=SMALL):
         f" error {float(off[wrong[0]]):.1e} of the clip, allowed {allowed[wrong[0]]:.1e}"
     )
     if model is not None and known.all() and so_far[-1] < LOST:
-        w = exact.weights.astype(float)
-        lost = max(np.abs(run.weights - w).max() for run in doubles)
+        w = exact.w.astype(float)
+        lost = max(np.abs(run.w - w).max() for run in doubles)
         near = max(10 * SMALL * max(clip, np.abs(w).max()), MULTIPLE * lost)
         np.testing.assert_allclose(model.coef_, w, rtol=0, atol=near)
-        if so_far[-1] < SMALL and exact.sketch is not None:
+        if so_far[-1] < SMALL and reference.name not in (*FIRST_ORDER, "ONS"):
             assert_same_sketch(reference.name, model, exact.sketch)
     return int(np.sum((allowed == small) & known))
 
 
 def assert_same_sketch(name, model, sketch):
     """The learner's sketch is the reference's, rows up to their sign where only that is defined."""
-    near = {"rtol": 1e-8, "atol": 1e-8}
+    near, S, found = {"rtol": 1e-8, "atol": 1e-8}, sketch.S.astype(float), model.sketch_
     if name == "OjaSON":
         filled = len(sketch.V)
-        np.testing.assert_allclose(model.sketch_[:filled], sketch.V.astype(float), **near)
-        assert not model.sketch_[filled:].any()
+        np.testing.assert_allclose(found[:filled], sketch.V.astype(float), **near)
+        assert not found[filled:].any()
         values = sketch.eigenvalues.astype(float)
         np.testing.assert_allclose(model.eigenvalues_[:filled], values, **near)
-    elif name != "ONS":
-        S, found = sketch.S.astype(float), model.sketch_
-        if name == "RPSON":
-            np.testing.assert_allclose(found, S, **near)
-            return
-        size = max(np.abs(S.T @ S).max(), *map(float, getattr(sketch, "rhos", ())), 1.0)
-        np.testing.assert_allclose(found.T @ found, S.T @ S, rtol=0, atol=1e-8 * size)
-        if name == "FDSON":
-            np.testing.assert_allclose(model.buffer_, sketch.buffer.astype(float), **near)
-            return
-        assert int(model._state.diagnostics.shrinks) == len(sketch.rhos)
-        assert (np.diff(model.eigenvalues_) <= 0).all()
-        np.testing.assert_allclose(
-            found @ found.T, np.diag(model.eigenvalues_), rtol=0, atol=1e-8 * size
-        )
-        if name != "AdaFD":
-            np.testing.assert_allclose(model.alpha_, float(sketch.floor), atol=1e-8 * size)
+        return
+    if name == "RPSON":
+        np.testing.assert_allclose(found, S, **near)
+        return
+    if name == "FDSON":
+        np.testing.assert_allclose(model.buffer_, sketch.buffer.astype(float), **near)
+        found = np.vstack([found, model.buffer_])
+    size = max(np.abs(S.T @ S).max(), *map(float, sketch.rhos), 1.0)
+    near = {"rtol": 0, "atol": 1e-8 * size}
+    np.testing.assert_allclose(found.T @ found, S.T @ S, **near)
+    if name == "FDSON":
+        return
+    assert int(model._state.diagnostics.shrinks) == len(sketch.rhos)
+    assert (np.diff(model.eigenvalues_) <= 0).all()
+    np.testing.assert_allclose(found @ found.T, np.diag(model.eigenvalues_), **near)
+    if name != "AdaFD":
+        np.testing.assert_allclose(model.alpha_, float(sketch.alpha), **near)

@@ -21,7 +21,7 @@ from koco_stream.theory.bounds import (
 )
 from tests.helpers.refusal import refusal
 from tests.oracles.losses import slopes
-from tests.oracles.sketched_newton import BufferedFrequentDirections, FullMatrix, sketched_newton
+from tests.oracles.sketched_newton import FrequentDirections, FullMatrix, SketchedNewton
 from tests.oracles.theorems import (
     curvature_term,
     gradient_term,
@@ -81,7 +81,7 @@ def test_best_in_hindsight__has_zero_gradient_and_scales_into_the_clip():
 def test_regret__of_the_online_newton_step_is_below_every_bound(bandwidth, alpha, factor):
     K, eta = gaussian(X, bandwidth), np.full(len(Y), factor * SIGMA)
     given = {"alpha": alpha, "curvature": factor * SIGMA, "clip": C, "slope": slopes["squared"]}
-    predictions = sketched_newton(features_of(K), Y, FullMatrix(), **given)[0]
+    predictions = SketchedNewton(sketch=FullMatrix(), **given).run(features_of(K), Y).predictions
     gradients = 2 * (predictions - Y)
     R_G = gradient_term(K, gradients, eta, alpha)
     d_onl = online_effective_dimension(rescaled_kernel(K, gradients, eta), alpha)
@@ -146,7 +146,7 @@ def compared(X, y, sketch, alpha, coefficient):
     √coefficient, and the sketch.
     """
     given = {"alpha": alpha, "curvature": coefficient, "clip": C, "slope": slopes["squared"]}
-    predictions, _, sketch, _ = sketched_newton(X, y, sketch, **given)
+    predictions = SketchedNewton(sketch=sketch, **given).run(X, y).predictions
     found = []
     for ridge in (alpha, 1e-3):
         best, norm2 = best_in_hindsight(X @ X.T, y, ridge, C)
@@ -183,7 +183,7 @@ def test_theorem_2__without_curvature_is_the_printed_simplification():
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
 def test_theorem_3__is_above_the_regret_and_what_the_sketch_loses(alpha, m):
     """For the buffer of FDSON."""
-    found, G, sketch = compared(*decaying_rows(), BufferedFrequentDirections(m), alpha, SIGMA)
+    found, G, sketch = compared(*decaying_rows(), FrequentDirections("FDSON", m, m), alpha, SIGMA)
     kept, values, rows = sketch.eigenvalues.sum(), spectrum_of(csr_array(G)), m + 1
     given = {"alpha": alpha, "sketch_size": m, "curvature": SIGMA, "clip": C, "lipschitz": L}
     given["step_sizes"] = np.zeros(400)

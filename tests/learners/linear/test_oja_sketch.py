@@ -14,7 +14,7 @@ from koco_stream.learners.linear.oja_basis import FOLDS
 from koco_stream.numerics.lazy_maps import USED
 from tests.oracles.exact_algebra import cholesky
 from tests.oracles.losses import slopes
-from tests.oracles.sketched_newton import Oja, sketched_newton
+from tests.oracles.sketched_newton import Oja, SketchedNewton
 
 M, D = 2, 300
 SHARED = {"alpha": 1.0, "curvature": 0.5, "clip": 1.0}
@@ -29,17 +29,12 @@ class OjaFromAnyRows(Oja):
         super().init(alpha, d, dtype)
         self.V = self.start.astype(dtype)
 
-    def update(self, g_hat, x):
-        self.t += 1
-        gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))
-        q = self.V @ g_hat
-        kappa = 2 * gamma + gamma**2 * (g_hat @ g_hat)
-        self.Lambda = (1 - gamma) * self.Lambda + gamma * q**2
+    def orthonormal(self, gamma, q, g_hat):
+        kappa, V = 2 * gamma + gamma**2 * (g_hat @ g_hat), self.V + gamma * np.outer(q, g_hat)
         L = cholesky(np.eye(len(q), dtype=self.dtype) + kappa * np.outer(q, q))
-        self.V = self.V + gamma * np.outer(q, g_hat)
         for i in range(len(q)):
-            self.V[i] = (self.V[i] - L[i, :i] @ self.V[:i]) / L[i, i]
-        self.eigenvalues = self.t * self.Lambda
+            V[i] = (V[i] - L[i, :i] @ V[:i]) / L[i, i]
+        return V
 
 
 def sparse_rows(draw, n, seen, scale):
@@ -80,13 +75,11 @@ def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
             ahead.append(asked.predict(X[t : t + 3])[0])
             asked.partial_fit(X[t : t + 1], y[t : t + 1])
     assert ahead == predictions.tolist()
-    expected, weights, sketch, _ = sketched_newton(
-        X, y, OjaFromAnyRows(M, rate, start), slope=slopes["squared"], diagonal=diagonal,
-        dtype=np.longdouble, **SHARED,
-    )  # fmt: skip
-    np.testing.assert_allclose(predictions, expected.astype(float), atol=1e-9)
-    np.testing.assert_allclose(model.sketch_, sketch.V.astype(float), atol=1e-9)
-    np.testing.assert_allclose(model.coef_, weights.astype(float), rtol=1e-8, atol=1e-8)
+    given = {"slope": slopes["squared"], "diagonal": diagonal, "projection": "weights", **SHARED}
+    text = SketchedNewton(sketch=OjaFromAnyRows(M, rate, start), **given).run(X, y, np.longdouble)
+    np.testing.assert_allclose(predictions, text.predictions.astype(float), atol=1e-9)
+    np.testing.assert_allclose(model.sketch_, text.sketch.V.astype(float), atol=1e-9)
+    np.testing.assert_allclose(model.coef_, text.w.astype(float), rtol=1e-8, atol=1e-8)
     if scale == 100.0 and not diagonal:
         assert model._state.diagnostics.folds > FOLDS  # the maps of a period were discarded
 
