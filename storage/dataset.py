@@ -7,41 +7,34 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.preparing.files import BLOCK, digests_of, identity_of, rows_of_batch
 from storage.sources.source import Piece, concatenated
 
 
-class Dataset:
-    """A prepared dataset."""
+def to_dask_array(store: AnyPath, name: str) -> Any:
+    """Rows of a prepared dataset as a lazy dask array (n, d), with one chunk per shard.
 
-    def __init__(self, store: AnyPath, name: str) -> None:
-        self.store = store_path(store)
-        self.manifest: Manifest = load_manifest(self.store, name)
+    A chunk is a `sparse.GCXS` compressed by rows, or a NumPy array if rows are dense.
+    """
+    import dask.array
+    import sparse
+    from dask import delayed
 
-    def to_dask_array(self) -> Any:
-        """Rows of the dataset as a lazy dask array (n, d), with one chunk per shard.
-
-        A chunk is a `sparse.GCXS` compressed by rows, or a NumPy array if rows are dense.
-        """
-        import dask.array
-        import sparse
-        from dask import delayed
-
-        d = self.manifest.n_features
-        layout = self.manifest.layout
-        folder = dataset_path(self.store, self.manifest.name)
-        none = np.zeros((0, 0))
-        meta = sparse.GCXS(none, compressed_axes=[0]) if layout == "sparse" else none
-        read = delayed(shard_chunk, pure=True)
-        chunks = [
-            dask.array.from_delayed(
-                read(folder / shard.path, d, layout), (shard.n_rows, d), meta=meta
-            )
-            for shard in self.manifest.shards
-        ]
-        return dask.array.concatenate(chunks)
+    manifest = load_manifest(store, name)
+    folder = dataset_path(store, name)
+    d = manifest.n_features
+    none = np.zeros((0, 0))
+    meta = sparse.GCXS(none, compressed_axes=[0]) if manifest.layout == "sparse" else none
+    read = delayed(shard_chunk, pure=True)
+    chunks = [
+        dask.array.from_delayed(
+            read(folder / shard.path, d, manifest.layout), (shard.n_rows, d), meta=meta
+        )
+        for shard in manifest.shards
+    ]
+    return dask.array.concatenate(chunks)
 
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:

@@ -1,4 +1,4 @@
-"""Download of files over HTTP, with resumption, checksums and reuse of files already fetched."""
+"""Download of files over HTTP, with checksums and reuse of files already fetched."""
 
 import hashlib
 import json
@@ -18,12 +18,13 @@ import httpx
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import file_hash, json_text, locked, sync, write_text, written_atomically
+from koco_stream.io.files import file_hash, json_text, remove_unfinished, written_atomically
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.store import LOCK, check_store, open_store
 
 TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without data, and to connect
 TRIES = 5  # consecutive requests without new data
+LEFT_SECONDS = 86_400.0  # age from which an unfinished file counts as abandoned
 LONGEST_PAUSE = 30.0  # seconds between requests
 NO_WAY = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 CHECKSUMS = "sources.json"
@@ -52,29 +53,21 @@ def fetch(
     *,
     name: str | None = None,
 ) -> Path:
-    """Fetch a file into a folder, unless an identical copy is there already."""
+    """Fetch a file into a folder, unless the expected one is there already."""
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     target = folder / name
-    partial = folder / f"{name}.part"
-    about = folder / f"{name}.json"
-    with locked(folder / f".{name}.lock"):
-        sha256 = _noted(about, address, "sha256")
-        if target.is_file() and file_hash(target) == sha256 and expected_sha256 in (None, sha256):
-            return target
-        # unbuffered, so that all data is in the file even if this process is terminated
-        with partial.open("ab", buffering=0) as handle:
-            _download(address, handle, about, progress)
-        found = file_hash(partial)
+    if expected_sha256 and target.is_file() and file_hash(target) == expected_sha256:
+        return target
+    remove_unfinished(folder, LEFT_SECONDS)
+    with written_atomically(target) as temporary:
+        # unbuffered, so that its size says how much has come
+        with temporary.open("ab", buffering=0) as handle:
+            _download(address, handle, progress)
+        found = file_hash(temporary)
         if expected_sha256 not in (None, found):
-            partial.unlink()
-            about.unlink()
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, but {expected_sha256} is expected"
             )
-        sync(partial)
-        partial.replace(target)
-        _note(about, address, "sha256", found)
-        sync(folder)
     return target
 
 
@@ -86,21 +79,9 @@ def check_address(address: str) -> None:
         raise WrongInput(f"{address!r} cannot be fetched: only https addresses can")
 
 
-def _noted(about: Path, address: str, what: str) -> str | None:
-    """None if the note is missing, damaged or of another address; all is fetched again then."""
-    try:
-        noted = json.loads(about.read_text(encoding="utf-8"))
-        return str(noted[what]) if noted["address"] == address and noted[what] else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _note(about: Path, address: str, what: str, value: str | None) -> None:
-    write_text(about, json_text({"address": address, what: value}) + "\n")
-
-
-def _download(address: str, partial: FileIO, about: Path, progress: Progress) -> None:
-    """`about` notes the version of the data in `partial`."""
+def _download(address: str, partial: FileIO, progress: Progress) -> None:
+    """After a cut it goes on where it was, if the server has the same version."""
+    version = {"If-Range": ""}
     headers = {
         "Accept-Encoding": "identity",
         "User-Agent": f"koco-stream/{koco_stream.__version__}",
@@ -117,7 +98,7 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
         for request in count():
             before = partial.seek(0, SEEK_END)
             try:
-                return _request(client, address, partial, about, progress)
+                return _request(client, address, partial, version, progress)
             except (_RetryableError, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
@@ -126,8 +107,7 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
                 tries = 0 if partial.seek(0, SEEK_END) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(
-                        f"{address}: {why}, {TRIES} times in a row; the part that was downloaded"
-                        " is kept; try again later"
+                        f"{address}: {why}, {TRIES} times in a row; try again later"
                     ) from None
                 time.sleep(min(2.0**tries, LONGEST_PAUSE))
             except httpx.TooManyRedirects as error:
@@ -135,17 +115,16 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
 
 
 def _request(
-    client: httpx.Client, address: str, partial: FileIO, about: Path, progress: Progress
+    client: httpx.Client, address: str, partial: FileIO, version: dict[str, str], progress: Progress
 ) -> None:
-    version = _noted(about, address, "version")
-    here = partial.seek(0, SEEK_END) if version else 0
-    headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
+    here = partial.seek(0, SEEK_END) if version["If-Range"] else 0
+    headers = {"Range": f"bytes={here}-", **version} if here else {}
     with client.stream("GET", address, headers=headers) as answer:
         status = answer.status_code
         says = f"the server says {status} {answer.reason_phrase}"
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         # a partial answer is checked, because some servers ignore If-Range
-        goes_on = here > 0 and begins and _version(answer) in (None, version)
+        goes_on = here > 0 and begins and _version(answer) in ("", version["If-Range"])
         changed = status == 416 or (status == 206 and not goes_on)
         is_page = answer.headers.get("Content-Type", "").startswith("text/html")
         if changed or status == 200:
@@ -160,7 +139,7 @@ def _request(
             if is_there:
                 raise error
         if status == 200:
-            _note(about, address, "version", _version(answer))
+            version["If-Range"] = _version(answer)
         length = answer.headers.get("Content-Length", "")
         total = here + int(length) if length.isdigit() else None
         for chunk in answer.iter_raw():
@@ -171,9 +150,9 @@ def _request(
         raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
 
 
-def _version(answer: httpx.Response) -> str | None:
-    etag = answer.headers.get("ETag", "")
-    return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
+def _version(answer: httpx.Response) -> str:
+    etag: str = answer.headers.get("ETag", "")
+    return etag if etag.startswith('"') else answer.headers.get("Last-Modified", "")
 
 
 def recorded(store: AnyPath) -> dict[str, str]:

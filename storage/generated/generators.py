@@ -23,6 +23,7 @@ from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
 
+@lru_cache(maxsize=1)
 def ill_conditioned(
     condition_number: float = 10.0, data_seed: int = 1, n_rows: int = 10_000, n_features: int = 100
 ) -> Piece:
@@ -42,6 +43,7 @@ def ill_conditioned(
     return dense_piece(np.where(multiplied(Z, theta)[:, 0] >= 0, 1.0, -1.0), X)
 
 
+@lru_cache(maxsize=1)
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
     """Adversary of section 6 of Calandriello et al. (ICML 2017).
 
@@ -60,6 +62,7 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
     return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)
 
 
+@lru_cache(maxsize=1)
 def slice_like(
     n_rows: int = 53_500, n_features: int = 385, data_seed: int = 1, n_factors: int = 24
 ) -> Piece:
@@ -106,16 +109,10 @@ def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
     return blocks
 
 
-@lru_cache(maxsize=1)
-def _whole(table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Rows of a table, which each process generates once."""
-    return table(**dict(values))
-
-
 def _block_of_table(
     number: int, block_rows: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
 ) -> Piece:
-    rows = _whole(table, values)
+    rows = table(**dict(values))
     start = number * block_rows
     return rows.between(start, min(start + block_rows, rows.n_rows))
 

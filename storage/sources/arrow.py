@@ -9,7 +9,7 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import FILL_IN, REWRITE, LabelRule, is_number, is_other_number
+from storage.sources.numbers import FILL_IN, LabelRule
 
 Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
 
@@ -111,15 +111,6 @@ def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
     return matrix if np.abs(matrix).max(initial=0.0) < 2**53 else None
 
 
-def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:
-    """A text that is no number is missing, but another notation raises `WrongInput`."""
-    codes, known = encoded(column, locate, what, FILL_IN, "")
-    others = np.array([is_other_number(text.strip()) for text in known], bool)
-    refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
-    values = [float(text) if is_number(text.strip()) else None for text in known]
-    return pa.array(values, pa.float64()).take(pa.array(codes))
-
-
 def encoded(
     column: pa.Array, locate: Locate, what: str, remedy: str, lacking: str | None = None
 ) -> tuple[Array, list[str]]:
@@ -145,9 +136,6 @@ def labels(
     known = [rule.number(text) for text in texts]
     if None in known:
         code = known.index(None)
-        correct = rule.remedy_for(texts[code])
-        correct = f"{REWRITE}, or {correct}" if is_other_number(texts[code].strip()) else correct
-        raise WrongInput(
-            f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"
-        )
+        wrong = rule.fault(texts[code], remedy)
+        raise WrongInput(f"{locate(int(np.argmax(codes == code)))}: {what} is {wrong}")
     return np.array(known, dtype=np.float64)[codes]

@@ -5,9 +5,10 @@ parts of dates, categories (one-hot encoding), and classes.
 import math
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,18 +17,7 @@ import pyarrow as pa
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.arrow import (
-    Locate,
-    absent,
-    as_matrix,
-    encoded,
-    is_text,
-    labels,
-    numbers,
-    numbers_in,
-    refuse,
-    with_missing,
-)
+from storage.sources.arrow import Locate, as_matrix, encoded, is_text, labels, numbers, with_missing
 from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
@@ -35,12 +25,17 @@ from storage.sources.numbers import (
     REWRITE,
     LabelRule,
     in_parts,
+    is_infinite,
     is_missing,
+    is_numeric,
     is_other_number,
+    no_number,
+    number_in,
 )
 from storage.sources.roles import Choice
 from storage.sources.source import (
     UNDECIDED,
+    Fault,
     Malformed,
     ParallelMap,
     Piece,
@@ -77,50 +72,74 @@ class ColumnSource(Source):
     def rows(self, piece: Any) -> Parsed:
         """Read the rows of a piece."""
 
-    def from_arrow(self, columns: Sequence[pa.Array], at: Locate) -> Parsed:
+    def from_arrow(
+        self, columns: Sequence[pa.Array], at: Locate, faults: Iterable[Fault] = ()
+    ) -> Parsed:
         """Rows from the columns of the features and, last, the target.
 
-        Raises `Malformed` with every kind of fault.
+        Raises `Malformed` with every kind of fault, of which some may be known already.
         """
         choice = self.choice
-        problems = Problems()
-        texts = dict[int, list[str]]()
-        *features, target = columns
-        as_text = {*choice.texts}
+        met = [*faults]
+        texts: dict[int, list[str]] = {}
 
-        def coded(k: int, column: pa.Array, at: Locate) -> Array:
-            lacking = "" if self.missing or k == choice.target else None
-            codes, texts[k] = encoded(column, at, choice.called(k), CHOOSE, lacking)
-            faults = [self.fault(k, text) for text in texts[k]]
-            refuse(
-                np.array([*map(bool, faults)], bool)[codes], at, lambda row: f"{faults[codes[row]]}"
-            )
-            return codes.astype(np.float64)
-
-        def feature(k: int, column: pa.Array) -> Array:
-            if k in as_text:
-                return coded(k, column, at)
+        def column_of(k: int, column: pa.Array) -> Array:
             what = choice.called(k)
-            column = numbers_in(column, at, what) if is_text(column.type) else column
-            read = partial(numbers, what=what, remedy=CHOOSE)
-            return with_missing(read, column, at) if self.missing else read(column, at)
+            of_target = k == choice.target
+            try:
+                if k in choice.texts or is_text(column.type):
+                    lacking = "" if self.missing or of_target else None
+                    codes, known = encoded(column, at, what, CHOOSE, lacking)
+                    wrong = np.array([self.fault(k, text) for text in known], object)[codes]
+                    for row in np.flatnonzero(wrong).tolist():
+                        met.append((row, WrongInput(f"{at(row)}: {what} is {wrong[row]}"), what))
+                    if k in choice.texts:
+                        texts[k] = known
+                        return codes
+                    number = self.rule.number if of_target else number_in
+                    return np.array([number(text.strip()) for text in known], float)[codes]
+                read = partial(labels, rule=self.rule, remedy=DROP_ROWS)
+                read = partial(read if of_target else partial(numbers, remedy=CHOOSE), what=what)
+                fills = self.missing == "drop" or (self.missing and not of_target)
+                return with_missing(read, column, at) if fills else read(column, at)
+            except WrongInput as error:
+                met.append((0, error, what))
+                return np.zeros(len(column))
 
-        plain = None if as_text - {choice.target} else as_matrix(features)
-        values = np.zeros((len(target), len(features))) if plain is None else plain
-        for into, k, column in zip(values.T, choice.features, features, strict=True):
-            if plain is None:
-                kind = "missing" if absent(column).any() else "no number"
-                read = partial(feature, k, column)
-                into[:] = problems.noting(read, into, kind, choice.called(k))
-        read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
-        read = partial(with_missing, read) if self.missing == "drop" else read
-        read = partial(coded, choice.target) if choice.target in as_text else read
-        known = problems.noting(partial(read, target, at), np.zeros(len(target)), "label")
+        *features, target = columns
+        values = None if {*choice.texts} - {choice.target} else as_matrix(features)
+        if values is None:
+            none = np.zeros((len(target), 0))
+            values = np.column_stack([none, *map(column_of, choice.features, features)])
+        of_target = column_of(choice.target, target).astype(np.float64, copy=False)
+        problems = Problems()
+        for _, error, column in sorted(met, key=itemgetter(0)):
+            problems.add(error, column)
         problems.refuse()
-        return Parsed(known, values, texts)
+        return Parsed(of_target, values, texts)
 
     def fault(self, column: int, text: str) -> str:
-        """What is wrong with a text; empty if nothing is."""
+        """A text that is wrong in its column, and what to do; empty if nothing is."""
+        choice = self.choice
+        if column in choice.texts:
+            return self.text_fault(column, text)
+        lacks = is_missing(text)
+        if column == choice.target:
+            fits = self.rule.number(text) is not None or (lacks and self.missing == "drop")
+            return "" if fits else self.rule.fault(text, DROP_ROWS)
+        is_number = is_numeric(text.strip()) or is_infinite(text)
+        as_missing = self.missing and (lacks or (column in choice.numeric and not is_number))
+        if as_missing or number_in(text.strip()) is not None:
+            return ""
+        given = choice.given(column)
+        remedy = (
+            f"correct it, or add --categorical {given} for categories, or --numeric {given}"
+            f"{'' if self.missing else ' --missing mean'} if a text is a missing value"
+        )
+        named = column in choice.numeric and not is_number
+        return no_number(text, CHOOSE if named else remedy, CHOOSE)
+
+    def text_fault(self, column: int, text: str) -> str:
         choice = self.choice
         is_date = column in choice.dates
         lacks = is_missing(text)
@@ -147,7 +166,7 @@ class ColumnSource(Source):
             ),
         ]
         said = next((words for is_there, words in problems if is_there), "")
-        return said and f"{choice.called(column)} is {text[:60]!r}{said}"
+        return said and f"{text[:60]!r}{said}"
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         source = super().surveyed(parallel_map, scratch)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from koco_stream.errors import WrongInput, refuse_first
+from koco_stream.errors import refuse_first
 
 NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
 SIGN = r"[+\-−–]?"
@@ -67,25 +67,20 @@ def is_numeric(text: str) -> bool:
     return is_number(text) or is_other_number(text)
 
 
-def number_of(
-    token: bytes,
-    path: Path,
-    line: int,
-    what: str,
-    remedy: str = "correct it",
-    column: int | None = None,
-    if_missing: str = FILL_IN,
-    rewrite: str = REWRITE,
-) -> float:
-    """Unlike `float`, it refuses "nan", "inf" and "1_000"."""
-    if NUMBER.match(token):
-        value = float(token)
-        if math.isfinite(value):
-            return value
-    text = token.decode("utf-8", "replace")[:60]
+def number_in(text: str) -> float | None:
+    """Unlike `float`, it takes no "nan", "inf" or "1_000"."""
+    number = float(text) if is_number(text) else math.inf
+    return number if math.isfinite(number) else None
+
+
+def no_number(
+    text: str, remedy: str = "correct it", if_missing: str = FILL_IN, rewrite: str = REWRITE
+) -> str:
+    """A text in the place of a number, and what to do."""
+    text = text[:60]
     fitting = {is_missing: if_missing, is_infinite: FILL_IN, is_other_number: rewrite}
     advice = next((words for fits, words in fitting.items() if fits(text)), remedy)
-    raise WrongInput(f"{at(path, line, column)}: {what} is {text!r}, not a finite number; {advice}")
+    return f"{text!r}, not a finite number; {advice}"
 
 
 class LabelRule:
@@ -120,32 +115,15 @@ class LabelRule:
         for known in (label, label.removesuffix(".")):
             if known in self.values:
                 return self.values[known]
-        number = float(label) if NUMBER.match(label.encode()) else math.inf
-        if self.text is None:
-            return number if math.isfinite(number) else None
-        return self.numbers.get(number)
+        number = number_in(label)
+        return number if self.text is None or number is None else self.numbers.get(number)
 
-    def __call__(
-        self,
-        token: bytes,
-        path: Path,
-        line: int,
-        what: str,
-        column: int | None = None,
-        if_missing: str = FILL_IN,
-    ) -> float:
-        name = token.decode("utf-8", "replace")
-        number = self.number(name)
-        if number is not None:
-            return number
-        remedy = self.remedy_for(name)
+    def fault(self, label: str, if_missing: str = FILL_IN) -> str:
+        """A label that has no number, and what to do."""
+        remedy = self.remedy_for(label)
         if self.text is None:
-            rewrite = f"{REWRITE}, or {remedy}"
-            return number_of(token, path, line, what, remedy, column, if_missing, rewrite)
-        raise WrongInput(
-            f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does"
-            f" not have; {remedy}"
-        )
+            return no_number(label, remedy, if_missing, f"{REWRITE}, or {remedy}")
+        return f"{label[:60]!r}, which --labels {self.text!r} does not have; {remedy}"
 
     def remedy_for(self, name: str) -> str:
         """What to do with a label that has no number; no rule can have a comma in one."""

@@ -1,5 +1,6 @@
 """Interface between data sources and the preparation pipeline."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
@@ -52,26 +53,22 @@ class Malformed(WrongInput):
     """Every kind of fault of a source's rows, up to ten of them, a line each."""
 
 
+Fault = tuple[int, WrongInput, str]  # the row (from 0), the error, its column
+VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
+
+
 class Problems:
     """Faults that were met: by kind, the first one's message, and the column of each."""
 
     def __init__(self) -> None:
         self.met: dict[str, tuple[str, list[str]]] = {}
 
-    def add(self, error: WrongInput, kind: str = "", column: str = "") -> None:
+    def add(self, error: WrongInput, column: str = "") -> None:
         """Raises `Malformed` once there are enough faults."""
-        _, columns = self.met.setdefault(kind or str(error), (str(error), []))
+        _, columns = self.met.setdefault(VARYING.sub("", f"{error}"), (f"{error}", []))
         columns.append(column)
         if sum(len(columns) for _, columns in self.met.values()) == MOST_MET:
             self.refuse([f"reading ended at {MOST_MET:,} problems"])
-
-    def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
-        """What `read` returns, or `instead` if it raises `WrongInput`, which is counted."""
-        try:
-            return read()
-        except WrongInput as error:
-            self.add(error, kind, column)
-            return instead
 
     def until_fault(self, items: Iterable[T]) -> Iterator[T]:
         """Items until a `WrongInput`, which is counted."""

@@ -6,7 +6,6 @@ import re
 import tracemalloc
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,7 @@ from koco_stream import stream
 from storage.preparing.prepare import prepare_file
 from storage.sources.numbers import moment
 from storage.sources.reading import source_of
-from storage.sources.source import MOST_MET, MOST_TOLD, Reading
+from storage.sources.source import MOST_MET, MOST_TOLD
 from tests.helpers.malformed import PACKED, put
 from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import checked, dense_rows, prepared_text, refused_text, swept, written
@@ -56,20 +55,12 @@ def test_classes_that_are_texts__are_numbered_in_sorted_order(text, options, y, 
     manifest, _, labels = prepared_text(tmp_path, text, **options)
     assert labels.tolist() == y
     assert dict(zip(manifest.classes, manifest.class_names, strict=False)) == classes
+    names = manifest.class_names or [f"{number:g}" for number in manifest.classes]
+    assert [manifest.class_of(name) for name in names] == manifest.classes
     assert manifest.task == "classification"
     if text == ABC:
         numbers = ABC.replace("setosa", "1").replace("versicolor", "2").replace("virginica", "3")
         assert prepared_text(tmp_path, numbers)[0].dataset_hash == manifest.dataset_hash
-
-
-def test_class__is_found_by_its_name_or_number(tmp_path):
-    manifest = prepared_text(tmp_path, ABC)[0]
-    assert [manifest.class_of(one) for one in ("setosa", "virginica", 2.0)] == [1, 3, 2]
-    refusal(
-        r"label 'setsa'; it has .*virginica; did you mean 'setosa'\?$", manifest.class_of, "setsa"
-    )
-    numbers = prepared_text(tmp_path, "1,3\n2,10\n", task="classification")[0]
-    assert (numbers.class_names, numbers.class_of("10")) == ([], 10)
 
 
 def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
@@ -161,6 +152,12 @@ STREETS = "street,y\n" + "".join(f"s{k},{k % 2}\n" for k in range(101))
                 ]
             },
         ),
+        # the first value that is there says what a column holds
+        (
+            "a,b,c,y\n?,?,?,1\n?,2,?,0\nred,?,1,1\n",
+            {"one_hot": True, "missing": "mean"},
+            {"feature_names": ["a=?", "a=red", "b", "c"]},
+        ),
         (STREETS, {"one_hot": True}, {"n_features": 101}),
         (STREETS, {"one_hot": True, "layout": "sparse", "hash_bits": 18}, {"n_features": 2**18}),
         (
@@ -249,15 +246,11 @@ def test_times__are_in_text_and_parquet_what_python_says(when, missing, tmp_path
 
 
 def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
-    zone = ZoneInfo("Europe/Berlin")
     when = [datetime(2024, 7, 1, 22, 30, tzinfo=UTC), datetime(2024, 12, 31, 23, tzinfo=UTC)]
     table = pa.table({"t": pa.array(when, pa.timestamp("ns", "Europe/Berlin")), "y": [1, -1]})
     pq.write_table(table, tmp_path / "a.parquet")
     prepare_file(tmp_path / "store", "x", tmp_path / "a.parquet")
-    X = dense_rows(tmp_path / "store")[0]
-    text = "t,y\n" + "".join(f"{t.astimezone(zone).isoformat()},1\n" for t in when)
-    assert X.tolist() == [[2024, 184, 2, 0.5], [2025, 1, 3, 0]]
-    assert prepared_text(tmp_path, text)[1].tolist() == X.tolist()
+    assert dense_rows(tmp_path / "store")[0].tolist() == [[2024, 184, 2, 0.5], [2025, 1, 3, 0]]
 
 
 @pytest.mark.parametrize(
@@ -269,6 +262,9 @@ def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
         ("2024-03-14 15:30:00 +0130", [2024, 74, 4, 15.5]),
         ("2024-03", [2024, 61]),
         ("9:45", [9.75]),
+        # other text is no date
+        *((text, []) for text in ("12", "T12", "20240101", "2024-13", "1-2-2024")),
+        *((text, []) for text in ("24:00", "red", "")),
     ],
 )
 def test_notations_of_a_moment__are_read(text, expected):
@@ -313,13 +309,6 @@ def test_first_line__is_a_row_or_names_by_what_is_below(first, rows, named, tmp_
 def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
     assert re.search("line 1: .*add --header.*--no-header", refused_text(tmp_path, text))
     assert prepared_text(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
-
-
-@pytest.mark.parametrize(
-    "text", ["12", "T12", "20240101", "2024-13", "1-2-2024", "24:00", "red", ""]
-)
-def test_other_text__is_no_date(text):
-    assert moment(text) == {}
 
 
 # ARFF
@@ -394,6 +383,7 @@ DATES = ("03/14/2024", "3/14/24 8:00 AM", "14-Mar-2024", "March 14, 2024", "14-0
         ("x,y\n1,a\n2,?\n", {}, r"line 3: column 'y' is '\?', no class; .*--missing drop"),
         ("x,y\n1,a\n2,NA\n", {}, "line 3: column 'y' is 'NA'.*--categorical y"),
         ("x,y\n1,1\n2,b\n", {}, "line 3: column 'y' is 'b'.*for classes add --categorical y"),
+        ("kind,x,y\nred,1,0\nblue,?,1\nred,b,x\n", {"one_hot": True}, "^3 problems:"),
         (
             "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
             {},
@@ -492,15 +482,6 @@ def test_data_frame__is_prepared_as_its_file(kind, tmp_path):
     assert found.source["files"][0]["file"] == "mine.parquet"
 
 
-def test_array_and_sparse_frame__are_prepared(tmp_path):
-    X = np.array([[1.5, 0, 1], [0, 2, -1], [0, 0, 1]])
-    array = flows.prepare("array", X, tmp_path / "store", target=1)
-    assert (array.n_features, array.feature_names) == (2, ["2", "3"])
-    frame = pd.DataFrame(X, columns=list("aby")).astype(pd.SparseDtype(float, 0.0))
-    sparse = flows.prepare("sparse", frame, tmp_path / "store", target="y")
-    assert (sparse.n_features, sparse.classes, sparse.layout) == (2, [-1, 1], "sparse")
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     X=st.integers(0, 9).map(lambda seed: np.random.default_rng(seed).integers(-1, 2, (7, 3))),
@@ -523,7 +504,11 @@ def test_sparse_features__are_the_dense_ones_beside_any_target(X, at, texts, tmp
     assert {*found.feature_names} == {"u", "v", "w", "k=1", "k=2"}
 
 
-def test_structured_and_masked_arrays__are_tables(tmp_path):
+def test_plain_structured_and_masked_arrays__are_tables(tmp_path):
+    plain = flows.prepare(
+        "array", np.array([[1.5, 0, 1], [0, 2, -1]]), tmp_path / "store", target=1
+    )
+    assert (plain.n_features, plain.feature_names) == (2, ["2", "3"])
     fields = np.array([(1.5, "a"), (2.5, "b")], [("x", float), ("y", "U1")])
     found = flows.prepare("mine", fields, tmp_path / "store")
     assert (found.feature_names, found.class_names) == (["x"], ["a", "b"])
@@ -709,13 +694,12 @@ def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(tmp_path
         (folder / "_SUCCESS").touch()
         (folder / "_old.parquet").write_text("no table")
         options = {"target": "y"} if k == 2 else {}
-        source = source_of([folder], Reading(**options))
         manifest = prepare_file(tmp_path / "store", "x", folder, **options)
         X, y = dense_rows(tmp_path / "store")
         by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
         assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
         assert y.tolist() == [1, -1] * 3
-        assert len(source.paths) == 3
+        assert len(manifest.source["files"]) == 3
     (folder / "k=1").mkdir()
     pq.write_table(plain, folder / "k=1" / "a.parquet")
     refusal(r"k=1/a\.parquet: a folder within .*; write whole rows", source_of, [folder])
@@ -792,15 +776,3 @@ def test_more_problems_than_can_be_told__are_counted(tmp_path):
     rows = [",".join(["1"] * width), ",".join(["a"] * width)]
     message = refused_text(tmp_path, "\n".join(rows) + "\n", target="1")
     assert "and 4 more)" in message
-
-
-def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
-    text = "kind,x,y\nred,1,0\nblue,?,1\nred,b,x\n"
-    assert refused_text(tmp_path, text, "a.csv", one_hot=True).startswith("3 problems:")
-    assert not (tmp_path / "store" / "datasets").exists()
-
-
-def test_column_of_texts__is_one_whose_first_value_that_is_there_is_a_text(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b,c,y\n?,?,?,1\n?,2,?,0\nred,?,?,1\n")
-    reading = Reading(one_hot=True, missing="mean", target="y")
-    assert source_of([tmp_path / "a.csv"], reading).choice.texts == (0,)

@@ -8,8 +8,8 @@ import http.server
 import io
 import json
 import shutil
-import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -59,12 +59,9 @@ class Site(http.server.ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.files = {"data.txt": CONTENT}
-        self.plan: list[int | tuple[str, int]] = []
-        self.asked: list[str | None] = []  # the Range of each request
-        self.etag: str | None = '"1"'
-        self.ranges = self.heeds_if_range = True
-        self.kind = "application/octet-stream"
+        # `asked` has the Range of each request
+        vars(self).update(files={"data.txt": CONTENT}, plan=[], asked=[], etag='"1"')
+        vars(self).update(ranges=True, heeds_if_range=True, kind="application/octet-stream")
 
     def at(self, name: str) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/{name}"
@@ -100,12 +97,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site():
-    with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with ThreadPoolExecutor(1) as pool, Site() as server:
+        pool.submit(server.serve_forever, 0.01)
         yield server
         server.shutdown()
-    thread.join()
 
 
 def get(site, folder, expected=None, pause=lambda seconds: None):
@@ -114,15 +109,6 @@ def get(site, folder, expected=None, pause=lambda seconds: None):
         path = fetch(site.at("data.txt"), expected, folder)
     assert path == folder / "data.txt"
     return path.read_bytes()
-
-
-def left_unfinished(site, folder, size):
-    """So many bytes come, then the server fails until it is given up."""
-    site.plan = [("cut", size), *[500] * TRIES]
-    told = (
-        f"500 Internal Server Error, {TRIES} times in a row; the part that was downloaded is kept"
-    )
-    refusal(told, get, site, folder, by=ConnectionError)
 
 
 @pytest.fixture
@@ -139,21 +125,16 @@ def prepare(koco, tmp_path):
 
 
 def test_file__comes_whole_once_unless_it_is_damaged_in_the_cache(site, tmp_path):
-    told, part = [], tmp_path / "data.txt.part"
-
-    def progress(done, total):
-        told.append((done, total))
-        assert part.stat().st_size == done  # whatever kills the process, these bytes are there
-
-    fetch(site.at("data.txt"), sha256(CONTENT), tmp_path, progress)
+    told, expected = [], sha256(CONTENT)
+    fetch(site.at("data.txt"), expected, tmp_path, lambda *step: told.append(step))
     assert told == sorted(told)
     assert told[-1] == (len(CONTENT), len(CONTENT))
-    assert get(site, tmp_path) == CONTENT
+    assert get(site, tmp_path, expected) == CONTENT
     assert site.asked == [None]
-    assert not list(tmp_path.glob("*.part*"))
     (tmp_path / "data.txt").write_bytes(b"x" * len(CONTENT))
-    assert get(site, tmp_path) == CONTENT
+    assert get(site, tmp_path, expected) == CONTENT
     assert site.asked == [None, None]
+    assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
 
 
 def test_cut_connections__go_on_where_they_were_cut(site, tmp_path):
@@ -169,71 +150,67 @@ REST = "bytes=500000-"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "now", "expected", "asked"),
+    ("before", "after", "now", "asked"),
     [
-        pytest.param({}, {}, CONTENT, None, [REST], id="the same"),
-        pytest.param({"ranges": False}, {}, CONTENT, None, [REST], id="ranges are ignored"),
-        pytest.param({"etag": None}, {}, CONTENT, None, [None], id="no version is said"),
-        pytest.param({}, {"etag": '"2"'}, OTHER, None, [REST], id="another"),
-        pytest.param({}, {"etag": '"2"'}, SHORTER, None, [REST], id="a shorter one"),
-        pytest.param({}, {"etag": '"2"'}, AS_LONG, None, [REST], id="one as long as what came"),
+        pytest.param({}, {}, CONTENT, [None, REST], id="the same"),
+        pytest.param({"ranges": False}, {}, CONTENT, [None, REST], id="ranges are ignored"),
+        pytest.param({"etag": None}, {}, CONTENT, [None, None], id="no version is said"),
+        pytest.param({}, {"etag": '"2"'}, OTHER, [None, REST], id="another"),
+        pytest.param({}, {"etag": '"2"'}, SHORTER, [None, REST], id="a shorter one"),
+        pytest.param({}, {"etag": '"2"'}, AS_LONG, [None, REST], id="one as long as what came"),
         *(
             pytest.param(
                 {"heeds_if_range": False},
                 {"etag": '"2"'},
                 now,
-                None,
-                [REST, None],
+                [None, REST, None],
                 id=f"another, If-Range is not heeded, {len(now)} bytes",
             )
             for now in (OTHER, SHORTER, AS_LONG)
         ),
     ],
 )
-def test_unfinished_file__is_gone_on_with_if_it_is_the_same_and_else_begun_again(
-    site, tmp_path, before, after, now, expected, asked
+def test_cut_file__is_gone_on_with_if_it_is_the_same_and_else_begun_again(
+    site, tmp_path, before, after, now, asked
 ):
-    vars(site).update(before)
-    left_unfinished(site, tmp_path, 500_000)
-    vars(site).update(after, files={"data.txt": now}, asked=[])
-    assert get(site, tmp_path, expected) == now
+    vars(site).update(before, plan=[("cut", 500_000)])
+    changes = partial(vars(site).update, after, files={"data.txt": now})
+    assert get(site, tmp_path, None, lambda _: changes()) == now
     assert site.asked == asked
-
-
-@pytest.mark.parametrize("partial", [CONTENT + b"more", CONTENT])
-def test_partial_file_that_is_the_whole_file_or_more__is_begun_again(site, tmp_path, partial):
-    left_unfinished(site, tmp_path, 1000)
-    (tmp_path / "data.txt.part").write_bytes(partial)
-    assert get(site, tmp_path) == CONTENT
 
 
 def test_wrong_checksum__names_both_and_leaves_nothing(site, tmp_path):
     """Also that of two files that were put together unknowingly."""
-    left_unfinished(site, tmp_path, 500_000)
-    site.files["data.txt"] = OTHER  # under the same ETag
-    refusal(
-        f"but {sha256(OTHER)} is expected", get, site, tmp_path, sha256(OTHER), by=WrongChecksum
-    )
-    assert {path.name for path in tmp_path.iterdir()} == {".data.txt.lock"}
-    assert get(site, tmp_path, sha256(OTHER)) == OTHER
+    site.plan = [("cut", 500_000)]
+    other = (sha256(OTHER), lambda _: site.files.update({"data.txt": OTHER}))  # with the same ETag
+    refusal(f"but {other[0]} is expected", get, site, tmp_path, *other, by=WrongChecksum)
+    assert list(tmp_path.iterdir()) == []
+    assert get(site, tmp_path, *other) == OTHER
 
 
 @pytest.mark.parametrize(
     ("plan", "kind", "error", "told"),
     [
-        (404, None, Gone, "the server says 404"),
-        (410, None, Gone, "the server says 410"),
-        (403, None, Gone, "the server says 403"),
-        (None, "text/html; charset=utf-8", Gone, "sends a web page"),
-        (302, None, WrongInput, r"example\.invalid.* only https"),
+        ([404], None, Gone, "the server says 404"),
+        ([410], None, Gone, "the server says 410"),
+        ([403], None, Gone, "the server says 403"),
+        ([0], "text/html; charset=utf-8", Gone, "sends a web page"),
+        ([302], None, WrongInput, r"example\.invalid.* only https"),
+        (
+            [500] * TRIES,
+            None,
+            ConnectionError,
+            f"500 Internal Server Error, {TRIES} times in a row",
+        ),
     ],
 )
 def test_answer_that_is_not_the_file__is_told_with_the_servers_words_and_not_asked_again(
     site, tmp_path, plan, kind, error, told
 ):
-    site.plan, site.kind = [plan] if plan else [], kind or site.kind
+    site.plan, site.kind = [*filter(None, plan)], kind or site.kind
     refusal(told, get, site, tmp_path, by=error)
-    assert len(site.asked) == 1
+    assert len(site.asked) == len(plan)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -351,12 +351,14 @@ WRONG = {
     "text labels": (
         {"a": [1, 2], "y": ["1", "yes"]},
         {"numeric": ["y"]},
-        "row group 2, row 2: column 'y' is 'yes'; correct it, or for classes add --categorical y",
+        "row group 2, row 2: column 'y' is 'yes', not a finite number; correct it, or for classes"
+        " add --categorical y",
     ),
     "labels without a rule for one": (
         {"a": [1, 2], "y": [1, 2]},
         {"labels": "1=5"},
-        "row 2: column 'y' is '2'; give its number, for example --labels 1=5,2=2",
+        "row 2: column 'y' is '2', which --labels '1=5' does not have; give its number, for example"
+        " --labels 1=5,2=2",
     ),
     "no such target": (
         {"alpha": [1, 2], "y": [1, 2]},

@@ -5,9 +5,7 @@ Blocks of plain lines are parsed by pyarrow's CSV reader. Input that it accepts 
 """
 
 import csv
-import math
 import re
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,18 +19,9 @@ import pyarrow.compute as pc
 from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.arrow import is_text
 from storage.sources.features import ColumnSource, Parsed, column_fields
-from storage.sources.numbers import (
-    CHOOSE,
-    DROP_ROWS,
-    MISSING,
-    at,
-    is_infinite,
-    is_missing,
-    is_numeric,
-    number_of,
-)
+from storage.sources.numbers import MISSING, at, is_numeric
 from storage.sources.roles import Choice, chosen_columns, with_kinds
-from storage.sources.source import Problems, Reading
+from storage.sources.source import Fault, Problems, Reading
 from storage.sources.text.header import MOST_SHOWN, column_of, is_header, marked_names
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
@@ -97,55 +86,33 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         return fields_of(line, number, path, self.choice.separator)
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
-        choice = self.choice
-        columns = (*choice.features, choice.target)
-        problems = Problems()
-        values = array("d")
-        texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
-
-        def coded(line: int, k: int, text: str) -> float:
-            if fault := self.fault(k, text):
-                raise WrongInput(f"{at(path, line)}: {fault}")
-            return texts[k].setdefault(text, len(texts[k]))
-
-        def feature(line: int, k: int, text: str) -> float:
-            no_number = k in choice.numeric and not (is_numeric(text) or is_infinite(text))
-            if self.missing and (no_number or is_missing(text)):
-                return math.nan
-            remedy = (
-                f"correct it, or add --categorical {choice.given(k)} for categories, or --numeric"
-                f" {choice.given(k)}{'' if self.missing else ' --missing mean'} if a text is a"
-                " missing value"
-            )
-            told = (choice.called(k), CHOOSE if no_number else remedy)
-            return number_of(text.encode(), path, line, *told, if_missing=CHOOSE)
-
-        def label(line: int, k: int, text: str) -> float:
-            if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
-                return math.nan
-            return self.rule(text.encode(), path, line, choice.called(k), if_missing=DROP_ROWS)
-
-        for number, line in problems.until_fault(lines):
-            split = partial(self.fields, line, number, path)
-            fields = problems.noting(split, list[str](), "line")
-            if len(fields) != choice.width:
-                if fields:
+        width = self.choice.width
+        faults: list[Fault] = []
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        try:
+            for number, line in lines:
+                try:
+                    fields = self.fields(line, number, path)
+                except WrongInput as error:
+                    faults.append((len(rows), error, ""))
+                    continue
+                if len(fields) == width:
+                    rows.append(fields)
+                    numbers.append(number)
+                elif fields:
                     wrong = (
                         f"{at(path, number)}: {len(fields)} columns where the first line has"
-                        f" {choice.width}; correct or remove the line"
+                        f" {width}; correct or remove the line"
                     )
-                    problems.add(WrongInput(wrong), "width")
-                continue
-            for k in columns:
-                of_target = k == choice.target
-                kind = f"{'label' if of_target else 'number'}{' missing' * is_missing(fields[k])}"
-                read = coded if k in texts else label if of_target else feature
-                value = partial(read, number, k, fields[k])
-                values.append(problems.noting(value, math.nan, kind, choice.called(k)))
-        problems.refuse()
-        rows = np.array(values).reshape(-1, len(columns))
-        known = {k: list(found) for k, found in texts.items()}
-        return Parsed(rows[:, -1], rows[:, :-1], known)
+                    faults.append((len(rows), WrongInput(wrong), ""))
+        except WrongInput as error:
+            faults.append((len(rows), error, ""))
+        columns = [
+            pa.array([fields[k] for fields in rows], pa.string())
+            for k in (*self.choice.features, self.choice.target)
+        ]
+        return self.from_arrow(columns, lambda row: at(path, numbers[row]), faults)
 
 
 def column_source(

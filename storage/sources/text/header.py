@@ -1,13 +1,13 @@
 """Whether the first line of a table holds the names of its columns."""
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from koco_stream.errors import refuse_first
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.numbers import at, is_infinite, is_missing, is_number, is_numeric
-from storage.sources.source import Problems, Reading
+from storage.sources.source import Reading
 
 MOST_SHOWN = 60
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
@@ -26,7 +26,9 @@ def marked_names(
     """Line where a header or the rows begin, and the names in the last marked line before it."""
     names: list[str] = []
     for number, line in comments:
-        fields = Problems().noting(partial(split, line.lstrip(b"#% "), number), list[str](), "")
+        fields = list[str]()
+        with suppress(WrongInput):
+            fields = split(line.lstrip(b"#% "), number)
         if len(fields) == width and not is_numeric(fields[0]):
             if reading.header is False or any(map(is_numeric, fields)):
                 return number, []

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.arrow import labels as labels_of
-from storage.sources.numbers import NUMBER, LabelRule, at, number_of, shown
+from storage.sources.numbers import NUMBER, LabelRule, at, no_number, number_in, shown
 from storage.sources.source import Piece, Problems, Reading
 from storage.sources.text.source import (
     Block,
@@ -39,7 +39,6 @@ TOKEN = re.compile(rb"\S+")
 # the name of the class at the beginning of a row
 LACKING = rb"\d+:|(?i:\?|na|n/a|nan|null|none)(?=\s|$)"
 NAME = re.compile(rb"^[ \t]*(?!" + LACKING + rb")([^\s,|#]+)(?=\s|$)", re.MULTILINE)
-VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
 
@@ -106,9 +105,7 @@ class SparseText(TextSource[Piece]):
             try:
                 label, row = self.row(line, path, number)
             except WrongInput as error:
-                # the message without its position and what is quoted there
-                kind = VARYING.sub("", str(error).removeprefix(str(path)))
-                problems.add(error, kind)
+                problems.add(error)
                 continue
             labels.append(label)
             kept = {index: value for index, value in sorted(row.items()) if value != 0.0}
@@ -127,7 +124,10 @@ class SparseText(TextSource[Piece]):
                 f"{at(path, number, column)}: {shown(text)} is a feature, and there is no label;"
                 " write one at the beginning of the line"
             )
-        label = self.rule(text, path, number, "the label", column)
+        said = text.decode("utf-8", "replace")
+        label = self.rule.number(said)
+        if label is None:
+            raise WrongInput(f"{at(path, number, column)}: the label is {self.rule.fault(said)}")
         row: dict[int, float] = {}
         for token, column in tokens:
             where = at(path, number, column)
@@ -138,10 +138,11 @@ class SparseText(TextSource[Piece]):
             feature = index + self.first
             if index in row and not is_vw:
                 raise WrongInput(f"{where}: feature {feature} is there twice; keep one of them")
-            amount = 1.0
-            if colon:
-                what = f"the value of feature {feature}"
-                amount = number_of(value, path, number, what, column=column + len(name) + 1)
+            said = value.decode("utf-8", "replace") if colon else "1"
+            amount = number_in(said)
+            if amount is None:
+                where = at(path, number, column + len(name) + 1)
+                raise WrongInput(f"{where}: the value of feature {feature} is {no_number(said)}")
             row[index] = row.get(index, 0.0) + amount
             if not math.isfinite(row[index]):
                 raise WrongInput(
