@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -143,11 +144,9 @@ def _files_to_merge(ids: dict[StorePath, set[str]], again: set[str]) -> list[Sto
     touched = again | {run_id for run_id, n in times.items() if n > 1}
     chosen = {file for file, of_file in ids.items() if not touched.isdisjoint(of_file)}
     if len(ids) > MANY_FILES:
-        room = FULL_FILE
-        for file in sorted(ids, key=lambda file: len(ids[file])):
-            room -= len(ids[file])
-            if room >= 0:
-                chosen.add(file)
+        by_size = sorted(ids, key=lambda file: len(ids[file]))
+        totals = accumulate(len(ids[file]) for file in by_size)
+        chosen |= {file for file, n in zip(by_size, totals, strict=True) if n <= FULL_FILE}
     return [file for file in ids if file in chosen]
 
 

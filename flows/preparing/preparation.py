@@ -124,7 +124,7 @@ def _edition(
         paths.append(path)
     yield edition, paths
     for url, path in came.items():
-        fetch.record(store, url, file_hash(path), path.stat().st_size)
+        fetch.record(store, url, file_hash(path))
 
 
 def _fetch(

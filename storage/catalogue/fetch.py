@@ -7,11 +7,9 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from io import SEEK_END, FileIO
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import unquote
 
 import httpx
@@ -19,7 +17,7 @@ import httpx
 import koco_stream
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash, json_text, remove_unfinished, written_atomically
-from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, store_path
 from storage.store import LOCK, check_store, open_store
 
 TIMES = httpx.Timeout(60.0, connect=20.0)  # seconds without data, and to connect
@@ -158,30 +156,23 @@ def _version(answer: httpx.Response) -> str:
 def recorded(store: AnyPath) -> dict[str, str]:
     """SHA-256 that the file at each URL had when the store first used it."""
     check_store(store)
-    known = _read_checksums(store_path(store) / CHECKSUMS)
-    return {address: noted["sha256"] for address, noted in known.items()}
-
-
-def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
-    """A URL that is recorded already keeps its checksum."""
-    root = open_store(store)
-    with (root / LOCK).locked():
-        known = _read_checksums(root / CHECKSUMS)
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        known.setdefault(address, {"sha256": sha256, "bytes": n_bytes, "when": when})
-        (root / CHECKSUMS).write_text(json_text(known, indent=1, sort_keys=True) + "\n")
-
-
-def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:
+    path = store_path(store) / CHECKSUMS
     try:
-        known = json.loads(path.read_text())
-        return {address: {**noted, "sha256": noted["sha256"]} for address, noted in known.items()}
+        return {address: str(sha256) for address, sha256 in json.loads(path.read_text()).items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, AttributeError) as error:
         raise WrongInput(
             f"{path} is damaged ({error}); delete it, and the checksums are recorded again"
         ) from None
+
+
+def record(store: AnyPath, address: str, sha256: str) -> None:
+    """A URL that is recorded already keeps its checksum."""
+    root = open_store(store)
+    with (root / LOCK).locked():
+        known = {address: sha256, **recorded(store)}
+        (root / CHECKSUMS).write_text(json_text(known, indent=1, sort_keys=True) + "\n")
 
 
 # zipfile raises the last two for an unknown compression and for an encrypted file

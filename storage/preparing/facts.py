@@ -152,23 +152,21 @@ class Holes:
         starts = np.arange(0, len(values), BLOCK)
         return known.sum(axis=0), np.add.reduceat(np.where(known, values, 0.0), starts)
 
-    def filled(self, values: Array, task: tuple[Chunk, Path]) -> Chunk:
-        chunk, path = task
+    def filled(self, values: Array, chunk: Chunk) -> Chunk:
         rows = read_rows(chunk.path)
         of_feature = np.zeros(self.d)
         of_feature[self.features] = values
         dense = self.layout == "dense"
         instead = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
         rows = replace(rows, values=np.where(np.isnan(rows.values), instead, rows.values))
-        return store_rows(without_zeros(rows), path, chunk.n_bytes)
+        new = Path(f"{chunk.path}.filled")
+        stored = store_rows(without_zeros(rows), new, chunk.n_bytes)
+        new.replace(chunk.path)
+        return replace(stored, path=chunk.path)
 
 
 def without_missing(
-    source: Source,
-    chunks: Chunks,
-    ranges: Sequence[tuple[int, int]],
-    parallel_map: ParallelMap,
-    scratch: Path,
+    source: Source, chunks: Chunks, ranges: Sequence[tuple[int, int]], parallel_map: ParallelMap
 ) -> tuple[Source, Chunks]:
     if source.missing is None:
         return source, chunks
@@ -199,13 +197,8 @@ def without_missing(
         for j, value in zip(features, values.tolist(), strict=True)
     )
     done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
-    tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
-    filled = []
-    made = parallel_map(partial(holes.filled, values), tasks)
-    for old, new in zip(chunks.chunks, made, strict=True):
-        Path(old.path).unlink()
-        filled.append(new)
-    return replace(source, done=tuple(done)), Chunks(filled)
+    filled = Chunks(parallel_map(partial(holes.filled, values), chunks.chunks))
+    return replace(source, done=tuple(done)), filled
 
 
 def _means(

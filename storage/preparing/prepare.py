@@ -105,7 +105,7 @@ def prepare_source(
             check(source.layout)
             chunks = Chunks(read_chunks(source, scratch, how))
             known = known_rows(pairwise(chunks.firsts), chunks.n_rows, how.scale_rows)
-            source, chunks = without_missing(source, chunks, known, how.parallel_map, scratch)
+            source, chunks = without_missing(source, chunks, known, how.parallel_map)
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
     except OSError as error:

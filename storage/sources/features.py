@@ -121,31 +121,28 @@ class ColumnSource(Source):
     def fault(self, column: int, text: str) -> str:
         """A text that is wrong in its column, and what to do; empty if nothing is."""
         choice = self.choice
-        if column in choice.texts:
-            return self.text_fault(column, text)
-        lacks = is_missing(text)
-        if column == choice.target:
-            fits = self.rule.number(text) is not None or (lacks and self.missing == "drop")
-            return "" if fits else self.rule.fault(text, DROP_ROWS)
-        is_number = is_numeric(text.strip()) or is_infinite(text)
-        as_missing = self.missing and (lacks or (column in choice.numeric and not is_number))
-        if as_missing or number_in(text.strip()) is not None:
-            return ""
         given = choice.given(column)
-        remedy = (
-            f"correct it, or add --categorical {given} for categories, or --numeric {given}"
-            f"{'' if self.missing else ' --missing mean'} if a text is a missing value"
-        )
-        named = column in choice.numeric and not is_number
-        return no_number(text, CHOOSE if named else remedy, CHOOSE)
-
-    def text_fault(self, column: int, text: str) -> str:
-        choice = self.choice
         is_date = column in choice.dates
+        of_target = column == choice.target
         lacks = is_missing(text)
-        no_class = column == choice.target and choice.is_no_class(text)
-        category = not is_date and column not in (choice.target, *choice.categorical)
-        otherwise = f"add --categorical {choice.given(column)}"
+        if column not in choice.texts:
+            no_value = column in choice.numeric and not (
+                is_numeric(text.strip()) or is_infinite(text)
+            )
+            as_missing = self.missing == "drop" or (self.missing and not of_target)
+            number = self.rule.number(text) if of_target else number_in(text.strip())
+            if number is not None or (as_missing and (lacks or (no_value and not of_target))):
+                return ""
+            if of_target:
+                return self.rule.fault(text, DROP_ROWS)
+            remedy = (
+                f"correct it, or add --categorical {given} for categories, or --numeric {given}"
+                f"{'' if self.missing else ' --missing mean'} if a text is a missing value"
+            )
+            return no_number(text, CHOOSE if no_value else remedy, CHOOSE)
+        no_class = of_target and choice.is_no_class(text)
+        category = not is_date and not of_target and column not in choice.categorical
+        otherwise = f"add --categorical {given}"
         problems = [
             (
                 no_class and self.missing != "drop",
@@ -162,7 +159,7 @@ class ColumnSource(Source):
             (
                 category and OTHER_DATE.fullmatch(text.strip()) is not None,
                 ", a date in another order or notation; write it as 2024-12-31, or leave the"
-                f" column out with --drop {choice.given(column)}",
+                f" column out with --drop {given}",
             ),
         ]
         said = next((words for is_there, words in problems if is_there), "")

@@ -35,11 +35,14 @@ def sources(folder):
     X = np.arange(60).reshape(20, 3) % 7 / 2.0
     (folder / "a.csv").write_text("y,a,b\n" + "".join(f"{x[0]},{x[1]},{x[2]}\n" for x in X))
     (folder / "a.svm").write_text("".join(f"{k % 2} 2:{x[0]} 9:{x[1]}\n" for k, x in enumerate(X)))
+    text = [f"{k} 1:0.1 2:{k / 7} 3:1e-9 9:0.7 101630:{k / 3} 2147483647:-0.3\n" for k in range(99)]
+    (folder / "b.svm").write_text("".join(text))
     columns = {"y": ["spam", "ham"] * 10, "a": X[:, 0], "b": X[:, 1]}
     pq.write_table(pa.table(columns), folder / "a.parquet")
     return {
         "a.csv": {"target": "y"},
         "a.svm": {},
+        "b.svm": {"hash_bits": 2, "scale": "unit-rows"},
         "a.parquet": {"target": "y", "labels": "spam=1,ham=-1"},
     }
 

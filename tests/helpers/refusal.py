@@ -12,3 +12,11 @@ def refusal(message, work, *given, by=WrongInput, **more):
     with pytest.raises(by, match=message) as refused:
         work(*given, **more)
     return str(refused.value)
+
+
+def outcome_of(work, *given):
+    """What `work` gives, and what it said if it refused."""
+    try:
+        return work(*given), ""
+    except WrongInput as error:
+        return None, str(error)

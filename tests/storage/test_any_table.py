@@ -471,7 +471,9 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])
+@pytest.mark.parametrize(
+    "kind", ["pandas.DataFrame", "polars.DataFrame", "polars.LazyFrame", "pyarrow.table"]
+)
 def test_data_frame__is_prepared_as_its_file(kind, tmp_path):
     library, name = kind.split(".")
     frame = getattr(pytest.importorskip(library, reason=f"needs {library}"), name)(COLUMNS)

@@ -40,15 +40,20 @@ def follow(file, options=()):
             follow(file, [*options, *more])
 
 
+NUMERIC = ["--categorical a", "--numeric a", "--missing mean"]
+NUMBERS = "a,y\n" + "".join(f"{k},{k % 2}\n" for k in range(120))
+STREETS = "a,b,y\n" + "".join(f"s{k},1,{k % 2}\n" for k in range(101))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("streets.csv", STREETS),
         ("names.svm", "it's 1:1\n2 1:1\na=b 2:1\n$HOME 2:2\n*.csv 1:1\n"),
         ("names.vw", "spam | 1:1\nham | 2:1\n1 | 1:1\n"),
         ("dates.csv", "t,x,y\n3/14/2024,1,1\n12/1/2024,2,2\n"),
         ("target.csv", "x,t\n1,2024-03-14\n2,2024-03-15\n"),
         ("texts.csv", "a,b\nc,d\na,d\n"),
-        ("streets.csv", "a,b,y\n" + "".join(f"s{k},1,{k % 2}\n" for k in range(101))),
         ("zero.svm", "1 0:1\n-1 2:1\n"),
         ("blanks.txt", "x1 x2 y\n1 2 1\n2 3 -1\n"),
         ("twice.csv", "a,b,a,y\n1,2,3,1\n2,3,4,-1\n"),
@@ -64,40 +69,34 @@ def test_option__that_a_message_names_leads_to_a_prepared_file(name, text, insid
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "said", "options"),
     [
-        ("labels.svm", "1,3 1:1\n2 2:1\n", "give the row one label, without commas"),
-        ("blank.svm", "1, 3 1:1\n2 2:1\n", "give the row one label, without commas"),
-        ("names.svm", "red,blue 1:1\nred,green 2:1\n", "give the row one label, without commas"),
-        ("none.svm", "1:1 2:1\n3:1\n", "write one at the beginning of the line"),
-        ("large.svm", "1 5000000000:1\n-1 3:1\n", "number the features anew"),
-        ("bars.txt", "1.5|2.5|1\n2.5|3.5|-1\n", "write commas or tabs instead"),
-        ("bars.txt", "a b|c|y\n2.5|3.5|-1\n", "write commas or tabs instead"),
-        ("bars.txt", "a | b | y\n2.5 | 3.5 | -1\n", "write commas or tabs instead"),
-        ("words.txt", "hello\nworld\n", "write a row a line, with commas"),
-        ("plain.csv.gz", "1,2,1\n2,3,-1\n", "name it plain.csv if it is not compressed"),
+        ("later.csv", NUMBERS.replace("\n60,", "\nlow,"), "--numeric a --missing mean", NUMERIC),
+        ("first.csv", NUMBERS.replace("\n0,", "\nunknown,"), "--numeric a --missing mean", NUMERIC),
+        ("class.csv", "a,y\n1,b\n2,\n3,c\n", "no class", ["--missing drop"]),
+        ("streets.csv", STREETS, "more than 100 different", ["--drop a", "--one-hot", "--one-hot"]),
+        ("labels.svm", "1,3 1:1\n2 2:1\n", "give the row one label, without commas", []),
+        ("blank.svm", "1, 3 1:1\n2 2:1\n", "give the row one label, without commas", []),
+        (
+            "names.svm",
+            "red,blue 1:1\nred,green 2:1\n",
+            "give the row one label, without commas",
+            [],
+        ),
+        ("none.svm", "1:1 2:1\n3:1\n", "write one at the beginning of the line", []),
+        ("large.svm", "1 5000000000:1\n-1 3:1\n", "number the features anew", []),
+        ("bars.txt", "1.5|2.5|1\n2.5|3.5|-1\n", "write commas or tabs instead", []),
+        ("bars.txt", "a b|c|y\n2.5|3.5|-1\n", "write commas or tabs instead", []),
+        ("bars.txt", "a | b | y\n2.5 | 3.5 | -1\n", "write commas or tabs instead", []),
+        ("words.txt", "hello\nworld\n", "write a row a line, with commas", []),
+        ("plain.csv.gz", "1,2,1\n2,3,-1\n", "name it plain.csv if it is not compressed", []),
     ],
 )
-def test_message__names_no_option_where_none_helps(name, text, said, inside):
+def test_message__names_the_options_that_help_and_no_other(name, text, said, options, inside):
     (inside / name).write_text(text)
     found = prepared(name, [])
     assert said in found
-    assert offered(found) == []
-
-
-def test_remedy_for_a_column__is_whole_and_for_what_it_holds(inside):
-    rows = "".join(f"{k},{k % 2}\n" for k in range(120))
-    for text, first in (("low", 60), ("unknown", 0)):
-        values = rows.splitlines(keepends=True)
-        values[first] = f"{text},1\n"
-        (inside / "a.csv").write_text("a,y\n" + "".join(values))
-        if (said := prepared("a.csv", [])) is not None:
-            assert "--numeric a --missing mean" in said
-        assert prepared("a.csv", ["--numeric", "a", "--missing", "mean"]) is None
-    (inside / "a.csv").write_text("a,y\n1,b\n2,\n3,c\n")
-    assert offered(prepared("a.csv", [])) == [["--missing", "drop"]]
-    (inside / "a.csv").write_text("a,b,y\n" + "".join(f"s{k},1,2\n" for k in range(101)))
-    assert "--numeric" not in prepared("a.csv", [])
+    assert [" ".join(words) for words in offered(found)] == options
 
 
 @pytest.mark.parametrize("missing", [(), ("--missing", "drop"), ("--missing", "mean")])
@@ -112,9 +111,3 @@ def test_column_without_a_value__is_left_out_and_is_no_target(text, target, miss
     assert any(said.endswith("(no value)") for said in manifest.transformations)
     empty = {"3": "4", "'y'": "b"}[target]
     assert "has no value; name another --target" in prepared("a.csv", [*missing, "--target", empty])
-
-
-def test_rows_of_vw__with_a_bar_are_not_taken_for_columns(inside):
-    for text in ("1 | 2\n-1 | 3\n", "1 |a 2 3\n", "1 'tag|a 2:1 3\n"):
-        (inside / "rows").write_text(text)
-        assert prepared("rows", []) is None

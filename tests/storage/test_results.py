@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial, reduce
+from functools import reduce
 from itertools import islice, pairwise, product
 from operator import getitem
 from unittest.mock import patch
@@ -59,7 +59,7 @@ from storage.store import open_store
 from tests.helpers.cut import cut_after
 from tests.helpers.in_process import strict
 from tests.helpers.many_runs import drawn_runs
-from tests.helpers.refusal import refusal
+from tests.helpers.refusal import outcome_of, refusal
 from tests.helpers.sweeps import TWO_RUNS, checked, cohort_on, prepared, run_here, swept, written
 
 OK, FAILED, STOPPED = "ok", "failed", "stopped"
@@ -276,7 +276,7 @@ def test_flipped_bit__is_found_by_verify__and_each_read_is_the_same_or_names_the
             )
             (problem,) = result_problems(store)
             assert f"{file} cannot be read" in problem
-            found = [outcome_of(partial(read, store)) for read in READS]
+            found = [outcome_of(read, store) for read in READS]
             assert {said for _, said in found} in ({problem}, {problem, ""})
             assert all(
                 said or rows == known for (rows, said), known in zip(found, before, strict=True)
@@ -402,14 +402,6 @@ WRONG = (None, -1, 2**63, 1.5, True, "", "x", "../../x", [], {}, [None], [[]], [
 MISSING = object()
 NAN, INF = float("nan"), float("inf")
 NOT_UTF8 = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff"] * 2).buffers())
-
-
-def outcome_of(work):
-    """What `work` gives, and what it said if it refused."""
-    try:
-        return work(), ""
-    except WrongInput as error:
-        return None, str(error)
 
 
 # Rows of the table `runs`
@@ -590,13 +582,13 @@ def test_table__of_another_schema__is_named_or_read(folder, swept_store):
     for table in islice(altered_tables(read_table(file)), 0, None, 3):
         write_tables([table], file)
         for read in (read_runs, read_curves):
-            rows, said = outcome_of(lambda read=read: read(swept_store).num_rows)
-            assert said or rows <= before[read]
+            rows, said = outcome_of(read, swept_store)
+            assert said or rows.num_rows <= before[read]
             assert not said or f"{file} cannot be read" in said or "results/curves lacks" in said
     for content in (b"", b"PAR1", file.read_bytes()[:-9]):
         file.path.write_bytes(content)
-        for work in (lambda: read_curves(swept_store), lambda: collect(swept_store)):
-            _, said = outcome_of(work)
+        for work in (read_curves, collect):
+            _, said = outcome_of(work, swept_store)
             assert said == "" or f"{file} cannot be read" in said
         assert result_problems(swept_store)
 
@@ -611,10 +603,10 @@ def test_result_file__of_another_schema__is_not_believed(swept_store):
     whole = read_table(file)
     for table in islice(altered_tables(whole), 0, None, 5):
         write_tables([table], file)
-        _, said = outcome_of(lambda: read_result(file))
+        _, said = outcome_of(read_result, file)
         assert f"{file} cannot be read" in said or not said
         for work in (finished_runs, read_runs):
-            assert outcome_of(lambda work=work: work(swept_store))[1] == said
+            assert outcome_of(work, swept_store)[1] == said
         assert result_problems(swept_store) == ([said] if said else [])
     write_tables([whole.drop_columns(["curve"])], file)
     receipt = run_cohort(str(swept_store), "first", cohort)

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,7 +45,6 @@ MOST_VALUES = 1_000_000
 WIDE, WIDE_BYTES = 20_000, 8_000_000
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
-NEWLINE, QUOTE = b'\n"'
 # as the reader sees missing values; other spellings are left to the slow parser
 NULLS = [
     space + spelled
@@ -132,17 +130,9 @@ def column_source(
 
 def without_quotes(text: bytes, separator: str) -> bytes:
     """Each pair of quotes has to enclose a whole field without separators."""
-    if b'"' not in text:
-        return text
-    codes = np.frombuffer(b"\n" + text, np.uint8)
-    quotes = np.flatnonzero(codes == QUOTE)
-    opening = quotes[0::2]
-    closing = quotes[1::2]
-    breaks = (codes == ord(separator)) | (codes == NEWLINE)
-    if opening.size != closing.size or not (breaks[opening - 1] & breaks[closing + 1]).all():
-        raise Unusual
-    before = np.cumsum(breaks)
-    if (before[opening] != before[closing]).any():
+    of = separator.encode()
+    pairs = re.findall(rb'"(?<![^%b\n]")[^"%b\n]*"(?=[%b\n])' % (of, of, of), text)
+    if 2 * len(pairs) != text.count(b'"'):
         raise Unusual
     return text.translate(None, b'"')
 
