@@ -350,13 +350,6 @@ def test_data_without_columns__are_refused_with_what_makes_some(data, tmp_path, 
     assert "reading" not in capsys.readouterr().err
 
 
-def test_frames_of_polars__are_taken_and_a_column_alone_is_refused(tmp_path):
-    pl = pytest.importorskip("polars")
-    refusal("Series is no data frame", flows.prepare, "mine", pl.Series(y), tmp_path / "store")
-    lazy = pl.DataFrame({"x": y, "y": y}).lazy()
-    assert flows.prepare("mine", lazy, tmp_path / "store").n_rows == 3
-
-
 @pytest.mark.long
 def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
     script = written(
