@@ -10,8 +10,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow.fs
 
 from koco_stream.errors import StoreUnavailable, refuse_first
 from koco_stream.io.cache import private_folder
-from koco_stream.io.local import StorePath, T
+from koco_stream.io.paths import StorePath, T
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable
@@ -53,35 +53,7 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 class ObjectPath(StorePath):
     """A file or folder in an object store, such as `s3://bucket/prefix`."""
 
-    filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
     is_local: ClassVar[bool] = False
-
-    @property
-    def key(self) -> str:
-        """Bucket and key, for pyarrow."""
-        return self.address.partition("://")[2]
-
-    def is_file(self) -> bool:
-        """Whether the object exists."""
-        with self._explained_failures():
-            return bool(self.filesystem.get_file_info(self.key).is_file)
-
-    def names(self) -> list[str]:
-        """The sorted names of the entries below this path."""
-        with self._explained_failures():
-            try:
-                found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
-            except FileNotFoundError:
-                return []
-        return sorted({info.base_name for info in found})
-
-    def sizes(self) -> list[int]:
-        """Bytes of each object below this path, or of this object."""
-        with self._explained_failures():
-            this = self.filesystem.get_file_info(self.key)
-            below = pyarrow.fs.FileSelector(self.key, allow_not_found=True, recursive=True)
-            found = [this] if this.is_file else self.filesystem.get_file_info(below)
-        return [info.size for info in found if info.is_file]
 
     @contextmanager
     def local(self) -> Iterator[Path]:
@@ -108,31 +80,17 @@ class ObjectPath(StorePath):
         pyarrow completes an object even after an exception, and its `copy_files` does not report
         failures.
         """
-        with self._explained_failures(), ThreadPoolExecutor(1) as thread:
+        with self.explained(), ThreadPoolExecutor(1) as thread:
             thread.submit(self._upload, path).result()
 
     def _upload(self, path: Path) -> None:
         with path.open("rb") as source, self.filesystem.open_output_stream(self.key) as target:
             shutil.copyfileobj(source, target, READ_BYTES)
 
-    def remove(self) -> None:
-        """Remove the object, if it exists; no listing here shows the one that pyarrow leaves."""
-        with self._explained_failures(), suppress(FileNotFoundError):
-            self.filesystem.delete_file(self.key)
-
-    def remove_tree(self) -> None:
-        """Remove all objects below this path."""
-        with self._explained_failures(), suppress(FileNotFoundError):
-            self.filesystem.delete_dir(self.key)
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Hold nothing."""
-        return nullcontext()
-
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
         """The result of `read` on the opened object, repeated if that was replaced meanwhile."""
         for _ in range(READINGS):
-            with self._explained_failures():
+            with self.explained():
                 with self.filesystem.open_input_file(self.key) as handle:
                     version = handle.metadata()
                     try:
@@ -152,7 +110,7 @@ class ObjectPath(StorePath):
         )
 
     @contextmanager
-    def _explained_failures(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -1,12 +1,145 @@
-"""Paths in a store: on this machine, or in an object store."""
+"""Files and folders in a store: on this machine, or in an object store."""
 
+import errno
 import re
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import ClassVar, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, LocalFileSystem
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.local import StorePath, T
+from koco_stream.io.files import file_hash, locked, written_atomically
 
-__all__ = ["AnyPath", "StorePath", "T", "store_path"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StorePath:
+    """A file or folder in a store, which need not exist; this class writes local ones."""
+
+    address: str
+    filesystem: FileSystem = field(default_factory=LocalFileSystem, repr=False, compare=False)
+    is_local: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, name: str) -> Self:
+        return replace(self, address=f"{self.address.rstrip('/')}/{name}")
+
+    @property
+    def key(self) -> str:
+        """The path, or bucket and key, for pyarrow."""
+        return self.address.rpartition("://")[2]
+
+    @property
+    def path(self) -> Path:
+        """The path on this machine."""
+        return Path(self.address)
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+        return self.address.rpartition("/")[2]
+
+    def is_file(self) -> bool:
+        """Whether the file exists."""
+        try:
+            with self.explained():
+                return bool(self.filesystem.get_file_info(self.key).is_file)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return False
+            raise
+
+    def names(self) -> list[str]:
+        """The sorted names of this folder's entries, if it exists."""
+        with self.explained(), suppress(FileNotFoundError):
+            found = self.filesystem.get_file_info(FileSelector(self.key))
+            return sorted({info.base_name for info in found})
+        return []
+
+    def files(self, ending: str) -> list[Self]:
+        """This folder's files whose names end with `ending`, sorted."""
+        return [self / name for name in self.names() if name.endswith(ending)]
+
+    def sizes(self) -> list[int]:
+        """Bytes of each file below this folder, or of this file."""
+        below = FileSelector(self.key, allow_not_found=True, recursive=True)
+        with self.explained():
+            this = self.filesystem.get_file_info(self.key)
+            found = [this] if this.is_file else self.filesystem.get_file_info(below)
+        return [info.size for info in found if info.is_file]
+
+    def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """The result of `read` on the opened file."""
+        with self.filesystem.open_input_file(self.key) as handle:
+            return read(handle)
+
+    def read_bytes(self) -> bytes:
+        """The file's bytes."""
+        return self.reading(lambda handle: handle.read())
+
+    def read_text(self) -> str:
+        """The file's text in UTF-8."""
+        return self.read_bytes().decode("utf-8")
+
+    def read_table(self) -> pa.Table:
+        """Read a Parquet file that is no table file, and verify its page checksums."""
+        return self.reading(partial(pq.read_table, page_checksum_verification=True))
+
+    def sha256(self) -> str:
+        """The file's SHA-256 in hexadecimal."""
+        with self.local() as path:
+            return file_hash(path)
+
+    def local(self) -> AbstractContextManager[Path]:
+        """Give a local path, perhaps a temporary copy."""
+        return nullcontext(self.path)
+
+    def written(self) -> AbstractContextManager[Path]:
+        """Give a temporary path, which becomes this file on success."""
+        return written_atomically(self.path)
+
+    def write_bytes(self, content: bytes) -> None:
+        """Write bytes to the file."""
+        with self.written() as temporary:
+            temporary.write_bytes(content)
+
+    def write_text(self, text: str) -> None:
+        """Write text to the file in UTF-8."""
+        self.write_bytes(text.encode("utf-8"))
+
+    def put(self, path: Path) -> None:
+        """Copy a local file to this path."""
+        with self.written() as temporary:
+            shutil.copyfile(path, temporary)
+
+    def remove(self) -> None:
+        """Remove the file if it exists; no listing here shows the object that pyarrow leaves."""
+        with self.explained(), suppress(FileNotFoundError):
+            self.filesystem.delete_file(self.key)
+
+    def remove_tree(self) -> None:
+        """Remove all that is below this folder."""
+        with self.explained(), suppress(FileNotFoundError):
+            self.filesystem.delete_dir(self.key)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the lock file at this path; an object store has no locks."""
+        return locked(self.path) if self.is_local else nullcontext()
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Context in which the file system's errors say what to do."""
+        return nullcontext()
+
 
 AnyPath = str | Path | StorePath
 
