@@ -10,10 +10,11 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.array_file import write_arrays
 from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import named
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.learners.saved import arrays_of, description, read_model, readable, revived
+from koco_stream.learners.saved import arrays_of, description, read_model, revived
 from koco_stream.losses import of_log_odds
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.inputs import as_rows, label_vector
@@ -183,7 +184,7 @@ class Classifier(Estimator):
             otherwise = "which is not the library's; give its class as learner"
             return revived(Path(path), described, own, known, otherwise)
 
-        with readable(Path(path)):
+        with named(store_path(path)):
             model = cls(one(header["of"], "of "))
             if "learners" in header:
                 learners = [one(part, f"{k} ") for k, part in enumerate(header["learners"])]

@@ -20,7 +20,11 @@ class WrongType(WrongInput, TypeError):
     """The input's type is not numeric."""
 
 
-class Damaged(WrongInput):
+class Unreadable(WrongInput):
+    """A file cannot be read, and the message has its name."""
+
+
+class Damaged(Unreadable):
     """A hash in a table file does not match."""
 
 

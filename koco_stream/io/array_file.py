@@ -1,8 +1,10 @@
 """Array files: named arrays with a JSON header, for saved learners and checkpoints."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -68,33 +70,28 @@ class Arrays(Mapping[str, Array]):
     """The arrays of an opened file, by name, each read on access."""
 
     def __init__(self, parquet: pq.ParquetFile) -> None:
-        self.parquet, entries = parquet, _in_footer(parquet, ARRAYS)
-        self.places = {name: (dtype, shape, first) for name, dtype, shape, first in entries}
-        self.last: tuple[int, Array] = -1, np.zeros(0, np.uint8)
+        self.places = {name: place for name, *place in _in_footer(parquet, ARRAYS)}
+        self.piece = lru_cache(maxsize=1)(partial(_piece, parquet))
 
     def __getitem__(self, name: str) -> Array:
         dtype, shape, first = self.places[name]
-        array = np.empty(shape, dtype)
-        content = array.reshape(-1).view(np.uint8)
-        last = first + content.size
+        last = first + math.prod(shape) * np.dtype(dtype).itemsize
+        content = bytearray()
         for number in range(first // PIECE, -(-last // PIECE)):
             start = number * PIECE
-            lo, hi = max(first, start), min(last, start + PIECE)
-            content[lo - first : hi - first] = self._piece(number)[lo - start : hi - start]
-        return array
+            content += self.piece(number)[max(first - start, 0) : last - start]
+        return np.ndarray(shape, dtype, content)
 
     def place(self, name: str) -> int:
         """Where an array begins; names of one array share it."""
         return int(self.places[name][2])
-
-    def _piece(self, number: int) -> Array:
-        if self.last[0] != number:
-            (piece,) = self.parquet.read_row_group(number).column("piece")
-            self.last = number, np.frombuffer(piece.as_buffer(), np.uint8)
-        return self.last[1]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)
 
     def __len__(self) -> int:
         return len(self.places)
+
+
+def _piece(parquet: pq.ParquetFile, number: int) -> memoryview:
+    return memoryview(parquet.read_row_group(number).column("piece")[0].as_buffer())

@@ -41,17 +41,15 @@ def cache_folder() -> Path:
 def private_folder(*names: str) -> Path:
     """A folder below the cache folder, made with mode 0700."""
     folder = cache_folder()
-    try:
-        _make(folder)
-    except OSError as error:
-        raise WrongInput(
-            f"the cache folder {folder} cannot be made ({error.strerror}); set KOCO_CACHE to"
-            " another folder"
-        ) from error
-    _check(folder)
-    for name in names:
+    for name in ("", *names):
         folder = folder / name
-        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            _make(folder)
+        except OSError as error:
+            raise WrongInput(
+                f"the cache folder {folder} cannot be made ({error.strerror}); set KOCO_CACHE to"
+                " another folder"
+            ) from error
         _check(folder)
     return folder
 

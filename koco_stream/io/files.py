@@ -17,7 +17,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def written_atomically(path: Path) -> Iterator[Path]:
+def written_atomically(path: Path, remedy: str = "free some space on its disk") -> Iterator[Path]:
     """Give a temporary path, which is synced and renamed to `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
@@ -30,8 +30,7 @@ def written_atomically(path: Path) -> Iterator[Path]:
         if error.errno not in NO_ROOM:
             raise
         raise OSError(
-            error.errno,
-            f"no disk space for {path} ({os.strerror(error.errno)}); free some space on its disk",
+            error.errno, f"no disk space for {path} ({os.strerror(error.errno)}); {remedy}"
         ) from None
     finally:
         temporary.unlink(missing_ok=True)

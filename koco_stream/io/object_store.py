@@ -111,6 +111,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def explained(self) -> Iterator[None]:
+        """Context in which pyarrow's errors say what to do."""
         try:
             yield
         except OSError as error:
@@ -178,19 +179,18 @@ def _endpoint() -> str | None:
 
 
 def _explained(scheme: str, said: str) -> str:
-    if any(word in said for word in NO_BUCKET):
-        return "there is no such bucket; create it, or choose another --store"
-    if any(word in said for word in REFUSED):
-        return (
+    where = (_endpoint() if scheme == "s3" else None) or "the object store"
+    settings = ", AWS_ENDPOINT_URL (http://HOST:PORT) and AWS_REGION" if scheme == "s3" else ""
+    known = {
+        NO_BUCKET: "there is no such bucket; create it, or choose another --store",
+        REFUSED: (
             f"access is refused; set {KEYS[scheme]} to credentials that may list, read and write"
             " there"
-        )
-    if any(word in said for word in NO_ANSWER):
-        where = _endpoint() if scheme == "s3" else None
-        return f"no answer from {where or 'the object store'}; check the network" + (
-            ", AWS_ENDPOINT_URL (http://HOST:PORT) and AWS_REGION" if scheme == "s3" else ""
-        )
-    return " ".join(said.split())
+        ),
+        NO_ANSWER: f"no answer from {where}; check the network{settings}",
+    }
+    found = [told for words, told in known.items() if any(word in said for word in words)]
+    return found[0] if found else " ".join(said.split())
 
 
 @contextmanager

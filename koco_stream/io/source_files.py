@@ -45,16 +45,12 @@ def source_files(path: Path) -> dict[str, str]:
 
 def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-            base = Path()
-        elif isinstance(node, ast.ImportFrom):
-            base = inside.joinpath(*[".."] * (node.level - 1)) if node.level else Path()
-            module = node.module or ""
-            names = [module, *(f"{module}.{alias.name}".lstrip(".") for alias in node.names)]
-        else:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        for name in names:
+        level = getattr(node, "level", 0)
+        base = inside.joinpath(*[".."] * (level - 1)) if level else Path()
+        of = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in (*of, *(".".join([*of, alias.name]).lstrip(".") for alias in node.names)):
             parts = name.split(".")
             for end in range(1, len(parts) + 1):  # a package's own file is imported as well
                 yield Path(os.path.normpath(base.joinpath(*parts[:end]))).as_posix()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
+from koco_stream.errors import Damaged, StoreUnavailable, Unreadable, other_format
 from koco_stream.io.paths import StorePath, T
 from koco_stream.version import __version__
 
@@ -98,15 +98,15 @@ class Hashes:
 
 @contextmanager
 def named(file: StorePath) -> Iterator[None]:
-    """Context in which errors in a table file become `WrongInput` with its name."""
+    """Context in which errors in a table file become `Unreadable`."""
     try:
         yield
-    except (FileNotFoundError, StoreUnavailable, WrongInput, MemoryError):
+    except (FileNotFoundError, StoreUnavailable, Unreadable, MemoryError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno:  # of the disk
             raise OSError(error.errno, f"{file}: {os.strerror(error.errno)}") from error
-        raise WrongInput(refusal(file, str(error))) from error
+        raise Unreadable(refusal(file, str(error))) from error
 
 
 def refusal(file: StorePath, why: str) -> str:
@@ -134,7 +134,7 @@ def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
             found = texts.get(FORMAT_KEY, b"unknown").decode()
             if found != str(FORMAT):
                 wrote = texts.get(VERSION_KEY, b"").decode()
-                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file), wrote)}")
+                raise Unreadable(f"{file} {other_format(found, FORMAT, remedy_for(file), wrote)}")
             return read(parquet, hashes)
 
     with named(file):
@@ -162,10 +162,8 @@ def read_table(
             if at < len(wanted) and wanted[at] <= group.last:
                 hashes.check(group.start, group.start + group.n_bytes)
                 rows = parquet.read_row_group(number, [*names, "run_id"])
-                if group.first != group.last:
-                    mine = pc.is_in(rows.column("run_id"), pa.array(wanted, pa.string()))
-                    rows = rows.filter(mine)
-                found.append(rows.select(names))
+                mine = pc.is_in(rows.column("run_id"), pa.array(wanted, pa.string()))
+                found.append(rows.filter(mine).select(names))
         return pa.concat_tables(found)
 
     return opened(file, read)

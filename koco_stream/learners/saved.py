@@ -1,32 +1,20 @@
 """Saving learners to files, and their states as named arrays."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import Unreadable
 from koco_stream.io.array_file import opened_arrays
 from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import named
 from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.types import Array
 
 L = TypeVar("L")
-
-# what a header with values of other types than ours leads to
-MALFORMED = (
-    TypeError,
-    ValueError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-)
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -65,10 +53,10 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file of a learner or `Classifier`, or `WrongInput`."""
-    with readable(path), opened_arrays(store_path(path)) as (header, arrays):
+    """Header and arrays of a file of a learner or `Classifier`, or `Unreadable`."""
+    with named(store_path(path)), opened_arrays(store_path(path)) as (header, arrays):
         if "learner" not in header:
-            raise WrongInput(
+            raise Unreadable(
                 f"{path} is not a koco-stream learner; use the file that its save wrote"
             )
         return header, dict(arrays)
@@ -84,10 +72,10 @@ def revived(
     """The learner of the file `path` that a `description` and the arrays of its state stand for, as
     the class that `classes` has for its name; `otherwise` says why there may be none.
     """
-    with readable(path):
+    with named(store_path(path)):
         name, learnt = header["learner"], header["learnt"]
         if name not in classes:
-            raise WrongInput(f"{path} holds {name}, {otherwise}")
+            raise Unreadable(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
             names = learnt.get("feature_names")
@@ -95,22 +83,6 @@ def revived(
             model._state = restored(model._state, arrays, model.grows)
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn errors that a file's content leads to into `WrongInput` with the file's path."""
-    try:
-        yield
-    except WrongInput as error:
-        if str(path) in str(error):
-            raise
-        raise WrongInput(f"{path}: {error}; use the file that its save wrote") from None
-    except MALFORMED as error:
-        raise WrongInput(
-            f"{path} is not a koco-stream learner that can be read: {error}; use the file that its"
-            " save wrote"
-        ) from error
 
 
 def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str = "") -> Any:

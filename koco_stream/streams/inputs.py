@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, WrongType, refuse_first
 from koco_stream.scikit_learn import feature_names, warn_of_column_vector
@@ -12,6 +14,7 @@ from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
 TEXTS = "turn texts into numbers first, for example by pandas.get_dummies(X), or leave them out"
+A_TIME = ", a time; turn it into numbers first, for example by .dt.day_of_year of its column"
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
@@ -71,7 +74,9 @@ def as_labels(y: Any, n_rows: int) -> Array:
 def _from_table(table: Any) -> tuple[Rows, bool]:
     from scipy.sparse import csr_matrix
 
-    if not hasattr(table, "column_names"):
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
         raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table")
     if feature_names(table) is not None or not table.column_names:
         return _from_columns(table)
@@ -116,29 +121,15 @@ def _from_columns(table: Any) -> tuple[Rows, bool]:
                 f"column {name!r} is the index of a data frame and no feature; leave it out:"
                 f" table.drop_columns({name!r})"
             )
-        _refuse_nulls(name, np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)))
-        raw = _decoded(column).to_numpy(zero_copy_only=False)
+        _refuse_nulls(name, np.flatnonzero(column.is_null()))
+        raw = column.to_numpy()
         if raw.dtype.kind == "O":
             raise WrongType(f"column {name!r} is {column.type}; turn it into numbers first")
         columns.append(_numeric(raw, f"column {name!r}"))
     return _from_array(np.column_stack(columns) if columns else np.zeros((table.num_rows, 0)))
 
 
-def _decoded(column: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_decimal(column.type):
-        # conversion via text rounds correctly; a direct cast to float64 does not
-        column = column.cast(pa.string()).cast(pa.float64())
-    return column
-
-
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if table.column_names.count(name) != 1:
         raise WrongInput(
             f"an Arrow table with lists needs one column {name!r}, as prepared rows have; it has"
@@ -146,21 +137,14 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
         )
     column = table.column(name)
     try:
-        # a chunked column keeps sliced, large and fixed-size lists as they are
-        column = pa.chunked_array(
-            column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        )
-        column = _decoded(column)
         sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
-        items = _decoded(pc.list_flatten(column))
-        if pa.types.is_null(items.type):
-            items = items.cast(pa.float64())
+        items = pc.list_flatten(column)
         raw = items.to_numpy()
     except pa.ArrowException as error:
         raise WrongType(
             f"column {name!r} is {column.type}, not a list of numbers: {error}"
         ) from None
-    if raw.dtype.kind not in "biuf" and not items.null_count:
+    if raw.size and raw.dtype.kind not in "biuf" and not items.null_count:
         raise WrongType(f"column {name!r} is {column.type}, not a list of numbers")
     _refuse_nulls(name, np.flatnonzero(column.is_null()))
     without = np.flatnonzero(items.is_null())
@@ -194,13 +178,9 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
 def _numeric(array: Array, name: str, remedy: str = TEXTS) -> Array:
     if array.dtype == np.float32:
         return array
-    if array.dtype.kind in "mM":
-        raise WrongType(
-            f"{name} has type {array.dtype}, a time; turn it into numbers first, for example by"
-            " .dt.day_of_year of its column"
-        )
-    if array.dtype.kind in "SUT":
-        raise WrongType(f"{name} has type {array.dtype} and is not numeric: {remedy}")
+    why = {**dict.fromkeys("mM", A_TIME), **dict.fromkeys("SUT", f" and is not numeric: {remedy}")}
+    if array.dtype.kind in why:
+        raise WrongType(f"{name} has type {array.dtype}{why[array.dtype.kind]}")
     if array.dtype.kind == "c":
         raise WrongInput(
             f"Complex data not supported: {name} has type {array.dtype}; give real numbers"
@@ -245,31 +225,40 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
     from scipy.sparse import csr_array
 
-    if X.ndim != 2:
-        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     fills = {getattr(one, "fill_value", 0) for one in (X, *getattr(X, "dtypes", ()))} - {0}
-    if fills:
-        raise WrongInput(
-            f"X has the fill value {fills.pop()}; values that are not stored must be 0"
-        )
+    refuse_first(
+        [
+            (X.ndim != 2, f"X must have two dimensions, (rows, features), not {X.ndim}"),
+            *(
+                (True, f"X has the fill value {fill}; values that are not stored must be 0")
+                for fill in fills
+            ),
+        ]
+    )
     if hasattr(X, "sparse"):  # a data frame of pandas, all of whose columns are sparse
         X = X.sparse.to_coo()
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
     n, d = csr.shape
-    if csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1:
-        raise WrongInput(
-            f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
-            f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
-            f" {n + 1}"
-        )
     # compared one by one: differences might not fit their type
     decreases = (csr.indptr[1:] < csr.indptr[:-1]).any()
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or decreases:
-        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
-    if d > MOST_FEATURES:
-        raise WrongInput(
-            f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer"
-        )
+    refuse_first(
+        [
+            (
+                csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1,
+                f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
+                f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of"
+                f" size {n + 1}",
+            ),
+            (
+                csr.indptr[:1].any() or (csr.indptr > csr.indices.size).any() or decreases,
+                "the indptr of X does not increase from 0 to the number of its values",
+            ),
+            (
+                d > MOST_FEATURES,
+                f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer",
+            ),
+        ]
+    )
     used = slice(csr.indptr[-1])  # there may be room behind the last row
     numbers, values = csr.indices[used], _numeric(csr.data[used], "X")
     rows = sparse_rows(csr.indptr, numbers, values, d)

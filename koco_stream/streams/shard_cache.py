@@ -5,7 +5,6 @@ copies, by default to half of the disk's free space. The least recently used one
 stay readable where they are mapped.
 """
 
-import errno
 import os
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
-from koco_stream.io.files import file_hash, locked
+from koco_stream.io.files import file_hash, locked, written_atomically
 from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, Shard, dataset_path
@@ -76,7 +75,7 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
     )
     batch = _mapped(path, shard)
     if batch is None:
-        with locked(path.with_suffix(".lock")):
+        with locked(_lock(path)):
             if _mapped(path, shard) is None:  # another process may have made it meanwhile
                 _make(path, read_shard(store, manifest, shard))
                 pa.default_memory_pool().release_unused()
@@ -144,28 +143,14 @@ def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
 
 
 def _make(path: Path, table: pa.Table) -> None:
-    unfinished = path.with_suffix(".part")
-    needed = table.nbytes + FRAME_BYTES
-    try:
-        with unfinished.open("wb") as handle:
-            _reserve(handle.fileno(), needed, path)
-            with pa.ipc.new_file(handle, table.schema) as writer:
-                writer.write_table(table)
-            handle.truncate()
-            handle.flush()
-            # Synced, so that no copy has holes after a power failure. If only the new name is
-            # lost, the copy is made again.
-            os.fsync(handle.fileno())
-        unfinished.replace(path)
-    except OSError as error:
-        raise OSError(
-            error.errno or errno.EIO,
-            f"a copy of {needed:,} bytes cannot be written to the cache folder {cache_folder()}"
-            f" ({error.strerror or error}); free some space on its disk, or set KOCO_CACHE to a"
-            " folder on another disk",
-        ) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
+    for left in path.parent.glob(f".{path.name}.*"):  # by a process that has ended
+        left.unlink()
+    remedy = "free some space on its disk, or set KOCO_CACHE to a folder on another disk"
+    with written_atomically(path, remedy) as unfinished, unfinished.open("wb") as handle:
+        _reserve(handle.fileno(), table.nbytes + FRAME_BYTES, path)
+        with pa.ipc.new_file(handle, table.schema) as writer:
+            writer.write_table(table)
+        handle.truncate()
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
@@ -173,20 +158,23 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
         others = [
-            (file, size)
-            for _, file, size in sorted(_files(root))
-            if file.with_suffix("") != path.with_suffix("")
+            (file, size) for _, file, size in sorted(_files(root)) if _lock(file) != _lock(path)
         ]
         limit, used = cache_limit(), needed + sum(size for _, size in others)
         for file, size in others:
             # An unfinished copy whose lock is free was left by a process that has ended.
-            if (used > limit or file.suffix == ".part") and _removed(file):
+            if (used > limit or file.suffix == ".tmp") and _removed(file):
                 used -= size
         os.ftruncate(handle, needed)
 
 
+def _lock(path: Path) -> Path:
+    """The lock of a copy, finished or not."""
+    return path.with_name(f"{path.name.lstrip('.').partition('.')[0]}.lock")
+
+
 def _removed(path: Path) -> bool:
-    with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
+    with suppress(BlockingIOError), locked(_lock(path), wait=False):
         path.unlink(missing_ok=True)
         return True
     return False
@@ -196,7 +184,7 @@ def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
     """Each copy's last use (0 if the clock was ahead), path and bytes."""
     now = time.time_ns()
     for path in root.glob("*/*"):
-        if path.suffix in (".arrow", ".part"):
+        if path.suffix in (".arrow", ".tmp"):
             with suppress(FileNotFoundError):
                 state = path.stat()
                 used = state.st_mtime_ns

@@ -59,12 +59,7 @@ def read(store, stream, block_rows=4096):
     X, y = [], []
     for rows, labels in StreamReader(store, stream).blocks(block_rows):
         assert 0 < rows.n_rows <= block_rows
-        indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-        X.append(
-            scipy.sparse.csr_array(
-                (rows.values, indices, rows.indptr), (rows.n_rows, rows.n_features)
-            ).toarray()
-        )
+        X.append(rows.to_scipy().toarray())
         y.append(labels)
     return np.vstack(X), np.concatenate(y)
 
@@ -213,7 +208,7 @@ def test_dataset_larger_than_the_limit__streams_with_some_shards_copied_at_a_tim
             X.append(rows.values.reshape(rows.n_rows, -1))
             assert sum(path.stat().st_size for path in copies(cache)) <= max(int(room * one), one)
         assert np.vstack(X).tobytes() == expected.tobytes()
-    assert not copies(cache, "part")
+    assert not copies(cache, "tmp")
 
 
 def test_full_shuffle__of_a_dataset_larger_than_the_limit_is_refused(cache, tmp_path, monkeypatch):
@@ -280,7 +275,7 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
     blocks = StreamReader(tmp_path, stream_of(manifest)).blocks()
     next(blocks)
     refusal(rf"{path.name}.*{said}", next, blocks)
-    assert (len(copies(cache)), copies(cache, "part")) == (1, [])
+    assert (len(copies(cache)), copies(cache, "tmp")) == (1, [])
 
 
 READ = """
@@ -341,11 +336,11 @@ def test_maker_that_is_killed__leaves_nothing_that_is_believed(moment, cache, tm
         killed = reading(KILLED, tmp_path, manifest, moment)
         killed.communicate(timeout=60)
         assert killed.returncode == -signal.SIGKILL
-        assert len(copies(cache, "part")) == 1
+        assert len(copies(cache, "tmp")) == 1
         # the same copy is made, then another that needs room
         X, _ = read(tmp_path, stream_of(then))
         assert X[:, 0].tolist() == list(range(1, then.n_rows + 1))
-        assert not copies(cache, "part")
+        assert not copies(cache, "tmp")
         shutil.rmtree(cache)
 
 
@@ -360,10 +355,9 @@ def test_disk_that_takes_no_more__is_said_with_the_folder(cache, tmp_path):
     full = reading(FULL, tmp_path, published(tmp_path, "a", 3000, 1))
     _, said = full.communicate(timeout=60)
     assert full.returncode == 1
-    assert "OSError: [Errno 27] a copy of " in said
-    assert f"bytes cannot be written to the cache folder {cache} (" in said
-    assert "KOCO_CACHE" in said
-    assert copies(cache) + copies(cache, "part") == []
+    assert f"OSError: [Errno 27] no disk space for {cache}/datasets/" in said
+    assert "free some space on its disk, or set KOCO_CACHE to a folder on another disk" in said
+    assert copies(cache) + copies(cache, "tmp") == []
 
 
 @pytest.mark.skipif(
