@@ -35,7 +35,7 @@ def with_package(table, shape, indptr, indices, stride, values, a):
         gather(table, shape, idx, val, a)
         for k in range(width):
             a[width + k] = 1e-9 * a[k] + 1e-12
-        scatter(table, shape, idx, val, row_at(a, width, shape))
+        scatter(table, shape, idx, val, row_at(a, 1, shape))
         total += a[0]
     return total
 

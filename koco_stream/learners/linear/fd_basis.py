@@ -7,8 +7,8 @@ import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import symmetric_eigen
-from koco_stream.numerics.instructions.feature_rows import combine, row_at, times
-from koco_stream.numerics.lazy_maps import USED, map_at, refresh_used
+from koco_stream.numerics.instructions.feature_rows import combine, times
+from koco_stream.numerics.lazy_maps import refresh_used
 from koco_stream.numerics.rank_one import add_outer_product
 from koco_stream.types import Array
 
@@ -46,16 +46,16 @@ def refined(params: Any, s: Any, v: Any, idx: Array, x: Array) -> float:
     """rest ← x − QᵀQx, twice, as Gram and Schmidt have it; returns its square norm. What the second
     time finds along Q is added to z.
     """
-    (n_in, n_out), last, n2 = map_size(params), len(params.shape) - 1, 0.0
-    refresh_used(s.maps, s.table, n_in, n_out, params.out_shape)
-    for at in range(s.maps.counts[USED]):
+    last, n2 = len(params.shape) - 1, 0.0
+    refresh_used(s.maps, s.table, params.out_shape)
+    for at in range(s.maps.n_used[()]):
         s.rest[s.maps.used[at]] = 0.0
     for i in range(idx.size):
         s.rest[idx[i]] = np.float64(x[i])
     subtract_from_rest(params, s, v.z, v.sums)
     for k in range(len(params.shape)):
         v.sums[k] = 0.0
-    for at in range(s.maps.counts[USED]):
+    for at in range(s.maps.n_used[()]):
         j = s.maps.used[at]
         for k in range(last):
             v.sums[k] += s.rest[j] * s.table[j, k]
@@ -63,7 +63,7 @@ def refined(params: Any, s: Any, v: Any, idx: Array, x: Array) -> float:
     for k in range(len(params.shape)):
         v.z[k] += v.each[k]
     subtract_from_rest(params, s, v.each, v.sums)
-    for at in range(s.maps.counts[USED]):
+    for at in range(s.maps.n_used[()]):
         n2 += s.rest[s.maps.used[at]] ** 2
     for i in range(idx.size):
         if s.table[idx[i], last] == 0.0:  # of no column that was used
@@ -75,7 +75,7 @@ def refined(params: Any, s: Any, v: Any, idx: Array, x: Array) -> float:
 def subtract_from_rest(params: Any, s: Any, z: Array, sums: Array) -> None:
     """rest ← rest − Qᵀz."""
     combine(s.M, rows_of(s), z, sums, params.shape)
-    for at in range(s.maps.counts[USED]):
+    for at in range(s.maps.n_used[()]):
         j = s.maps.used[at]
         for k in range(len(params.shape) - 1):
             s.rest[j] -= s.table[j, k] * sums[k]
@@ -160,16 +160,14 @@ def shrunk(params: Any, s: Any, v: Any) -> tuple[float, int]:
 def shrink(params: Any, s: Any, v: Any, rho: float, kept: int) -> None:
     """Algorithm 2, lines 2 and 3: λ ← λ − ρ, and the map of this epoch, which its end applies."""
     m, W, width = params.sketch_size, len(params.shape), len(params.out_shape)
-    n_in, n_out = map_size(params)
     for i in range(W):
         v.values[i] = v.values[i] - rho if i < kept else 0.0
         v.each[i] = math.sqrt(v.values[i])
-    for k in range(n_in):
-        start = map_at(s.maps, n_in, n_out, width) + k * width
-        row = row_at(s.maps.lines, start, params.out_shape)
+    map_of_epoch = s.maps.maps[s.maps.epoch[()]]
+    for k in range(map_of_epoch.shape[0]):
         for i in range(width):
-            row[i] = v.each[i] * s.M[i, k]
-        row[m] = v.beta[k]  # w̄ ← R̄ᵀβ
+            map_of_epoch[k, i] = v.each[i] * s.M[i, k]
+        map_of_epoch[k, m] = v.beta[k]  # w̄ ← R̄ᵀβ
     for i in range(W):
         v.beta[i] = 1.0 if i == m else 0.0
         for k in range(W):

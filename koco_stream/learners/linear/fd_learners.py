@@ -21,7 +21,7 @@ import numpy as np
 from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import frequent_directions as sketch
-from koco_stream.learners.linear.fd_basis import Vectors, map_size
+from koco_stream.learners.linear.fd_basis import Vectors
 from koco_stream.learners.linear.online_newton import forward, sketch_params, step
 from koco_stream.numerics.instructions.feature_rows import shape_for
 from koco_stream.numerics.lazy_maps import refresh_used
@@ -118,9 +118,9 @@ class FrequentDirectionsLearner(Learner):
 
     def _table(self) -> Array:
         """The columns of R̄ (d, W), all up to date; their epochs and D are left out."""
-        state, (n_in, n_out) = self._readable_state(), map_size(self._params)
-        refresh_used(state.maps, state.table, n_in, n_out, self._params.out_shape)
-        state.table[:, n_in:] = 0.0
+        state = self._readable_state()
+        refresh_used(state.maps, state.table, self._params.out_shape)
+        state.table[:, state.maps.maps.shape[1] :] = 0.0
         return state.table
 
 

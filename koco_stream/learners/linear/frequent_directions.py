@@ -42,7 +42,6 @@ from koco_stream.numerics.instructions.feature_rows import (
 )
 from koco_stream.numerics.lazy_maps import (
     BLOCK,
-    USED,
     Maps,
     current_epoch,
     empty_maps,
@@ -50,7 +49,7 @@ from koco_stream.numerics.lazy_maps import (
     is_current,
     maps_floats,
     refresh,
-    scatter_lines,
+    scatter_columns,
 )
 from koco_stream.numerics.rank_one import scratch_rows
 from koco_stream.types import Array
@@ -91,12 +90,12 @@ class State(NamedTuple):
     @jit
     def inspect(s: Any, params: Any, idx: Array, x: Array) -> tuple[float, float]:
         """uᵀx and ‖x‖² of the row (idx, x), whose columns it brings up to date, and R̄x."""
-        v, (n_in, n_out) = named_rows(Vectors, s.small, params.shape), map_size(params)
+        v = named_rows(Vectors, s.small, params.shape)
         n2 = gather_current(s.table, params.shape, idx, x, v.line, current_epoch(s.maps))
         if n2 < 0.0:
             for i in range(idx.size):
                 if not is_current(s.maps, s.table, idx[i]):
-                    refresh(s.maps, s.table, np.int64(idx[i]), n_in, n_out, params.out_shape)
+                    refresh(s.maps, s.table, np.int64(idx[i]), params.out_shape)
             n2 = gather(s.table, params.shape, idx, x, v.line)
             v.line[len(params.shape) - 1] = 0.0
         return line_dot(v.line, v.beta, params.shape), n2
@@ -178,13 +177,12 @@ class State(NamedTuple):
         if shrinks:
             shrink(params, s, v, rho, kept)
         new, v.change[m] = v.line[len(params.shape) - 1], w_x - step * of_x
-        scatter_lines(s.maps, s.table, params.shape, idx, x, v.change, new)
+        scatter_columns(s.maps, s.table, params.shape, idx, x, v.change, new)
         if exact:
             write_rest(params, s, raw, 1.0 / math.sqrt(residual) if c != 0.0 else 0.0)
         s.of_rest[()] = 0.0
         if shrinks:
-            n_in, n_out = map_size(params)
-            s.diagnostics.folds[()] += end_epoch(s.maps, s.table, n_in, n_out, params.out_shape)
+            s.diagnostics.folds[()] += end_epoch(s.maps, s.table, params.out_shape)
 
     @inlined
     def ridge(s: Any, params: Any) -> float:
@@ -244,7 +242,7 @@ def write_rest(params: Any, s: Any, raw: int, scale: float) -> None:
     """What of x lies outside Q, as it is in `rest`: times `scale` the raw row at this place of the
     columns, times `of_rest` added to w̄.
     """
-    for at in range(s.maps.counts[USED]):
+    for at in range(s.maps.n_used[()]):
         j = s.maps.used[at]
         s.table[j, params.sketch_size] += s.of_rest[()] * s.rest[j]
         if scale > 0.0:

@@ -14,13 +14,9 @@ from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import add_outer, named_rows, scatter
 from koco_stream.numerics.lazy_maps import (
-    EPOCH,
-    PERIOD,
-    USED,
     current_epoch,
     end_epoch,
     first_use,
-    map_at,
     refresh,
     refresh_used,
     scatter_first_time,
@@ -67,7 +63,7 @@ def materialise(params: Any, s: Any, row: int, feature: int) -> None:
         for i in range(m):
             s.table[row, i] = s.scale[()] * normal(s.seed[()], (i << 32) + feature)
         first_use(s.maps, s.table, row)
-    refresh(s.maps, s.table, row, m + 1, m + 1, params.shape)
+    refresh(s.maps, s.table, row, params.shape)
 
 
 @jit
@@ -142,22 +138,21 @@ def flush(params: Any, s: Any) -> None:
 @jit
 def fold(params: Any, s: Any) -> None:
     """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, at rounds decided by the state (S4)."""
-    v, m, W = named_rows(Vectors, s.small, params.shape), params.sketch_size, len(params.shape)
+    v, m = named_rows(Vectors, s.small, params.shape), params.sketch_size
     flush(params, s)
-    own = map_at(s.maps, m + 1, m + 1, W)
-    lines = s.maps.lines
+    own = s.maps.maps[s.maps.epoch[()]]
     for k in range(m):
         for i in range(m):
-            lines[own + k * W + i] = s.F[i, k]
+            own[k, i] = s.F[i, k]
             s.F[i, k] = 1.0 if i == k else 0.0
-        lines[own + k * W + m] = v.to_weights[k]
-        lines[own + m * W + k] = 0.0
+        own[k, m] = v.to_weights[k]
+        own[m, k] = 0.0
         v.to_weights[k] = 0.0
-    lines[own + m * W + m] = 1.0
-    if s.scale[()] > 0.0 and s.maps.counts[EPOCH] + 1 == s.maps.counts[PERIOD]:
+    own[m, m] = 1.0
+    if s.scale[()] > 0.0 and current_epoch(s.maps) == s.maps.maps.shape[0]:
         for j in range(s.table.shape[0]):  # draw all that is left, before the maps are dropped
             materialise(params, s, j, j)
-    end_epoch(s.maps, s.table, m + 1, m + 1, params.shape)
+    end_epoch(s.maps, s.table, params.shape)
     s.growth[()] = 1.0
     s.diagnostics.folds[()] += 1
 
@@ -188,10 +183,10 @@ def clean(params: Any, s: Any) -> None:
     number.
     """
     m, column = params.sketch_size, named_rows(Vectors, s.small, params.shape).coefficients
-    refresh_used(s.maps, s.table, m + 1, m + 1, params.shape)
+    refresh_used(s.maps, s.table, params.shape)
     for i in range(m):
         s.F[i, i] = 0.0
-    for at in range(s.maps.counts[USED]):
+    for at in range(s.maps.n_used[()]):
         for k in range(m):
             column[k] = s.table[s.maps.used[at], k]
         column[m] = 0.0

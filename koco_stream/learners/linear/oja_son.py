@@ -28,7 +28,7 @@ from koco_stream.learners.linear.online_newton import (
     table_floats,
 )
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros, shape_for
-from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, maps_floats
+from koco_stream.numerics.lazy_maps import empty_maps, maps_floats
 from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
@@ -115,7 +115,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
             gram_schmidt(drawn, found, np.empty(found))
         state.table[:, :found], state.table[:, -1] = drawn[:, :found], 1.0
         state.maps.used[:] = range(n_features)
-        state.maps.counts[USED] = n_features
+        state.maps.n_used[()] = n_features
     return state
 
 
@@ -126,10 +126,9 @@ def materialised(params: Any, s: State, features: Array) -> State:
     """
     table = aligned_zeros(features.size, len(params.shape))
     table[:] = s.table[features]
-    counts = s.maps.counts.copy()
-    counts[USED] = 0
-    maps = Maps(counts, np.zeros(features.size, np.int32), s.maps.lines.copy())
-    copied = s._replace(table=table, maps=maps)
+    maps = type(s.maps)(*(field.copy() for field in s.maps))
+    maps.n_used[()] = 0
+    copied = s._replace(table=table, maps=maps._replace(used=np.zeros(features.size, np.int32)))
     materialise_copies(params, copied, features.astype(np.int64))
     return copied
 

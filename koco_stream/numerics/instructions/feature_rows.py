@@ -37,15 +37,14 @@ def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
     return raw[first : first + rows * width].reshape(rows, width)
 
 
-def _row_at(typing_context: Any, a: Any, first: Any, shape: Any) -> Any:
+def _row_at(typing_context: Any, a: Any, k: Any, shape: Any) -> Any:
     from koco_stream.numerics.instructions.llvm import view
 
     return view(a, shape)
 
 
-# The row at a[first:], as a view. The compiler knows that two of one array do not overlap if their
-# offsets are constants.
-row_at = intrinsic(_row_at, lambda a, first, shape: a[first:])
+# Row k of an array whose last dimension is as long as `shape`, as a view, counted over all others.
+row_at = intrinsic(_row_at, lambda a, k, shape: a.reshape(-1, len(shape))[k])
 
 
 def _named_rows(typing_context: Any, kind: Any, a: Any, shape: Any) -> Any:

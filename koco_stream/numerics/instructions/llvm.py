@@ -36,16 +36,17 @@ def emitted(text: Any, result: str, width: int, given: tuple[Any, ...]) -> tuple
 
 
 def view(a: Any, shape: Any) -> tuple[Any, Any]:
-    """The type of `row_at(a, first, shape)`, and its instructions."""
+    """The type of `row_at(a, k, shape)`, and its instructions."""
+    row, width = types.Array(a.dtype, 1, "C"), len(shape)
 
     def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
-        array = context.make_array(a)(context, builder, values[0])
-        array.data = builder.gep(array.data, [values[1]])
-        array.nitems = INT64(len(shape))
-        array.shape = cgutils.pack_array(builder, [array.nitems])
-        return array._getvalue()
+        one, start = context.make_array(row)(context, builder), context.make_array(a)
+        data = start(context, builder, values[0]).data
+        data = builder.gep(data, [builder.mul(values[1], INT64(width))])
+        populate_array(one, data, [INT64(width)], [INT64(8)], INT64(8), None)
+        return one._getvalue()
 
-    return a(a, types.int64, shape), generate
+    return row(a, types.int64, shape), generate
 
 
 def views(kind: Any, a: Any, shape: Any) -> tuple[Any, Any]:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from koco_stream import OjaSON
 from koco_stream.learners.linear import oja_son
 from koco_stream.learners.linear.oja_basis import FOLDS
-from koco_stream.numerics.lazy_maps import USED
 from tests.oracles.exact_algebra import cholesky
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import Oja, SketchedNewton
@@ -94,7 +93,7 @@ def test_rows_drawn_by_need__are_orthonormal_in_expectation_and_independent_of_t
     assert not at_once._state.table.any()  # reading drew them on a copy
     row = scipy.sparse.csr_array(([1e-9], [12_345], [0, 1]), (1, d))
     at_once.partial_fit(row, np.zeros(1))
-    assert at_once._state.maps.counts[USED] == 1
+    assert at_once._state.maps.n_used == 1
     np.testing.assert_allclose(at_once.sketch_, V, atol=1e-12)
     other = OjaSON(m, sketch_start="random", seed=4).partial_fit(row, np.zeros(1))
     assert np.abs(other.sketch_ - V).max() > 1 / np.sqrt(d)
