@@ -5,7 +5,7 @@ code, is ignored. One stays if its runs may go on for more rounds or with more t
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,7 @@ def checkpoints_folder(store: AnyPath) -> StorePath:
 
 def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
     """A cohort's checkpoint file."""
-    return _path(store, cohort.cohort_id)
-
-
-def _path(store: AnyPath, cohort_id: str) -> StorePath:
-    return checkpoints_folder(store) / f"{cohort_id}.koco"
+    return checkpoints_folder(store) / f"{cohort.cohort_id}.koco"
 
 
 def save_cohort(
@@ -82,7 +78,7 @@ def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequenc
     later = [n_rounds, *cohort.later]
     mine = np.isin(points_until(rounds, later), points_until(n_rounds, cohort.later))
     paused = {one.run.until(rounds).run_id: one for one in run_states}
-    return _loaded(_path(store, source), paused, later, mine)
+    return _loaded(checkpoints_folder(store) / f"{source}.koco", paused, later, mine)
 
 
 def _loaded(
@@ -98,46 +94,47 @@ def _loaded(
             fits = (header["code"], header["later"]) == (code_hash(), list(later))
             if not fits or not run_states.keys() <= numbers.keys():
                 return 0
-            saved = Saved(header, arrays, {})
+            histories = dict[int, Any]()
             for run_id, run_state in run_states.items():
-                saved.restore(numbers[run_id], run_state, points)
+                _restore(header, arrays, numbers[run_id], run_state, points, histories)
             return int(header["rounds"])
     except (FileNotFoundError, WrongInput):
         return 0
 
 
-class Saved(NamedTuple):
-    """An opened checkpoint, with the histories that restored states share."""
-
-    header: dict[str, Any]
-    arrays: Arrays
-    histories: dict[int, Any]
-
-    def restore(self, k: int, run_state: RunState, points: Array | None) -> None:
-        """Load run k, with all or the marked `points` of its curve."""
-        arrays, n_states = self.arrays, self.header["states"][k]
-        if not run_state.states and n_states:
-            return  # the run could start when the checkpoint was written, but not now
-        for name in PROGRESS:
-            setattr(run_state, name, self.header["progress"][k][name])
-        curve = arrays[f"{k}.curve"]
-        if points is not None:
-            run_state.at = int(points[: run_state.at].sum())
-            curve = curve[points]
-        run_state.curve[:] = curve
-        for name, array in _own_arrays(k, run_state).items():
-            array[...] = arrays[name]
-        # none if the run could not start when the checkpoint was written
-        run_state.states = run_state.states[:n_states]
-        grows = run_state.run.learner_class.grows
-        for c, new in enumerate(run_state.states):
-            prefix = f"{k}.state.{c}."
-            state = restored(new, arrays, grows, prefix)
-            if "history" in state._fields:  # states that shared one history share it again
-                place = arrays.place(f"{prefix}history.n")
-                history = self.histories.setdefault(place, state.history)
-                state = state._replace(history=history)
-            run_state.states[c] = state
+def _restore(
+    header: dict[str, Any],
+    arrays: Arrays,
+    k: int,
+    run_state: RunState,
+    points: Array | None,
+    histories: dict[int, Any],
+) -> None:
+    """Load run k, with all or the marked `points` of its curve; restored states share
+    `histories`.
+    """
+    n_states = header["states"][k]
+    if not run_state.states and n_states:
+        return  # the run could start when the checkpoint was written, but not now
+    for name in PROGRESS:
+        setattr(run_state, name, header["progress"][k][name])
+    curve = arrays[f"{k}.curve"]
+    if points is not None:
+        run_state.at = int(points[: run_state.at].sum())
+        curve = curve[points]
+    run_state.curve[:] = curve
+    for name, array in _own_arrays(k, run_state).items():
+        array[...] = arrays[name]
+    # none if the run could not start when the checkpoint was written
+    run_state.states = run_state.states[:n_states]
+    grows = run_state.run.learner_class.grows
+    for c, new in enumerate(run_state.states):
+        prefix = f"{k}.state.{c}."
+        state = restored(new, arrays, grows, prefix)
+        if "history" in state._fields:  # states that shared one history share it again
+            place = arrays.place(f"{prefix}history.n")
+            state = state._replace(history=histories.setdefault(place, state.history))
+        run_state.states[c] = state
 
 
 def header_of(where: StorePath) -> dict[str, Any]:

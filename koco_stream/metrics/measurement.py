@@ -144,8 +144,9 @@ class Measurement:
                 f1 = 2.0 * hits / (own + predicted)
                 chance = (own * predicted).sum() / (rounds * rounds)
                 found["error_rate"] = (rounds - hits.sum()) / rounds
-                found["balanced_accuracy"] = np.nanmean(hits / own)
-                found["f1"] = np.nanmean(f1) if self.metered.classes else np.nan_to_num(f1[1])
+                found["balanced_accuracy"] = np.nansum(hits / own) / np.count_nonzero(own)
+                of_many = np.nansum(f1) / np.count_nonzero(own + predicted)
+                found["f1"] = of_many if self.metered.classes else np.nan_to_num(f1[1])
                 found["kappa"] = (hits.sum() / rounds - chance) / (1.0 - chance)
                 found["log_loss"] = sums[LOG_LOSS] / rounds
         return [float(found[name]) for name in self.columns]

@@ -46,12 +46,10 @@ class DataSize:
 
     def measured_bytes(self, run: Run, rounds: int) -> int:
         """The bytes for a run's metrics and predictions."""
-        measured = run.measured
         classes = tuple(map(float, range(self.n_classes)))
-        seen = Seen(self.n_features, rounds, task="classification", classes=classes)
-        predictions = 8 * rounds if measured.keep_predictions else 0
-        asked = measured.metrics or measured.window
-        return predictions + (measurement_bytes(run.metered(seen)) if asked else 0)
+        metered = run.metered(Seen(self.n_features, rounds, task="classification", classes=classes))
+        asked = bool(metered.names or metered.window)
+        return 8 * rounds * run.measured.keep_predictions + asked * measurement_bytes(metered)
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream, with its intercept."""

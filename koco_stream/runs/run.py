@@ -94,10 +94,9 @@ class Run:
 
     def metered(self, seen: "Seen") -> Metered:
         """What the run's measurement computes."""
-        names = self.measured.metrics
-        window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
-        return Metered(names, seen.task, seen.n_rounds, window, classes)
+        measured = self.measured
+        return Metered(measured.metrics, seen.task, seen.n_rounds, measured.window, classes)
 
     def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
         """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import koco_stream
-from koco_stream.losses import LOSSES, loss_value
+from koco_stream.losses import LOSSES
 from koco_stream.metrics import METRICS, Measurement
 from koco_stream.metrics.tally import losses_and_classes
 from koco_stream.runs.cost_model import Costs
@@ -137,20 +137,6 @@ def predictions_of(store, run):
     return np.array(found), np.array(learnt)
 
 
-def curve_of_all_classes(run, scores, signs, points):
-    """The run's curve at these rounds, from the predictions (K, n) of a run for each class."""
-    total, mistakes, curve = 0.0, 0, []
-    for t in range(300):
-        of_round = 0.0  # not by sum(), which since Python 3.12 does not round each addition
-        for score, sign in zip(scores[:, t], signs[:, t], strict=True):
-            of_round += loss_value(LOSSES[run.loss], score, sign)
-        total += of_round / len(CLASSES)
-        mistakes += int(signs[scores[:, t].argmax(), t] != 1.0)
-        if t + 1 in points:
-            curve.append((t + 1, total, mistakes))
-    return curve
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_tables__are_what_the_learner_s_predictions_give(store, name):
     cohort = cohort_of(store, name)
@@ -160,8 +146,8 @@ def test_tables__are_what_the_learner_s_predictions_give(store, name):
         seen = Seen(6, 300, task=KINDS[name][1], classes=classes)
         numbers = learnt.argmax(0) if name == "four" else (learnt[0] >= 0).astype(int)
         wanted = Measurement(run.metered(seen))
-        found = losses_and_classes(LOSSES[run.loss], scores, learnt, 300)
-        wanted.add(scores, learnt, numbers, *found)
+        losses, predicted = losses_and_classes(LOSSES[run.loss], scores, learnt, 300)
+        wanted.add(scores, learnt, numbers, losses, predicted)
         wanted.finish()
         assert {name: row[name] for name in wanted.values()} == wanted.values()
         absent = METRICS.keys() - set(wanted.values())
@@ -177,9 +163,10 @@ def test_tables__are_what_the_learner_s_predictions_give(store, name):
         found = [(one["t"], one["prediction"]) for one in row["predictions"]]
         assert found == list(enumerate(shown.tolist(), 1))
         if name == "four":
-            curve = [(one["t"], one["cumulative_loss"], one["mistakes"]) for one in row["curve"]]
-            assert curve == curve_of_all_classes(run, scores, learnt, [t for t, *_ in curve])
-            assert (row["mean_loss"], row["error_rate"]) == (curve[-1][1] / 300, curve[-1][2] / 300)
+            totals = [*zip(np.cumsum(losses), np.cumsum(predicted != numbers), strict=True)]
+            curve = [(one["cumulative_loss"], one["mistakes"]) for one in row["curve"]]
+            assert curve == [totals[one["t"] - 1] for one in row["curve"]]
+            assert (row["mean_loss"], row["error_rate"]) == (curve[-1][0] / 300, curve[-1][1] / 300)
             assert (row["status"], row["regret"]) == ("ok", None)
             assert (row["dictionary_size"] is None) == (run.learner in ("OjaSON", "AdaGrad", "OGD"))
 

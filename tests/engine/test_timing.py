@@ -10,7 +10,7 @@ import pytest
 from koco_stream.engine import cohort as engine
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.timing import MOST_POWER, known_timings, remember, timed
-from koco_stream.runs.cost_model import UNMEASURED, Timing, timing_key
+from koco_stream.runs.cost_model import UNMEASURED, timing_key
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 from tests.helpers.sweeps import cohort_on, results_of, undisturbed
@@ -54,8 +54,3 @@ def test_checkpoints__are_written_by_the_clock(clock, small_store, monkeypatch):
     run_cohort(str(small_store), "try", timed_cohort, 100)
     assert saved == ([100, 200, 300, 400] if clock == 0.0 else [])
     assert results_of(small_store, cohort) == whole
-
-
-def test_time__of_rounds_beyond_the_measured_ones():
-    assert Timing(100, 2.0).until(300) == 6.0
-    assert Timing(100, 2.0, 3.0).until(200) == 16.0

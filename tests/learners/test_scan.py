@@ -17,20 +17,29 @@ from koco_stream.runs.schemas import curve_points
     st.sampled_from(sorted(LOSSES)),
     st.integers(0, 2**32 - 1),
     st.sets(st.integers(1, 299)),
+    st.sampled_from([1, 3]),
 )
-def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, cuts):
+def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, cuts, classes):
+    """Of one class, or of all against the rest."""
     rng = np.random.default_rng(seed)
-    predictions, labels = rng.normal(size=n) * rng.integers(0, 2, n), rng.choice([-1.0, 1.0], n)
+    predictions = rng.normal(size=(classes, n)) * rng.integers(0, 2, (classes, n))
+    numbers = rng.integers(0, max(classes, 2), n)
+    of_class = [1] if classes == 1 else range(classes)
+    labels = np.array([np.where(numbers == k, 1.0, -1.0) for k in of_class])
     points = curve_points(n)
     totals, curve, at = np.zeros(3), np.zeros((points.size, 3)), 0
     for a, b in pairwise([0, *sorted(cut for cut in cuts if cut < n), n]):
-        block = predictions[None, a:b], labels[None, a:b], b - a
+        block = predictions[:, a:b].copy(), labels[:, a:b].copy(), b - a
         found = losses_and_classes(LOSSES[loss], *block)
-        at = tally(*found, (labels[a:b] > 0).astype(int), totals, points, at, curve)
+        at = tally(*found, numbers[a:b], totals, points, at, curve)
     cumulative, mistakes, lines = 0.0, 0, []
     for t in range(n):
-        cumulative += loss_value(LOSSES[loss], predictions[t], labels[t])
-        mistakes += (1.0 if predictions[t] >= 0 else -1.0) != labels[t]
+        of_round = 0.0  # not by sum(), which since Python 3.12 does not round each addition
+        for prediction, label in zip(predictions[:, t], labels[:, t], strict=True):
+            of_round += loss_value(LOSSES[loss], prediction, label)
+        cumulative += of_round / classes
+        predicted = predictions[:, t].argmax() if classes > 1 else predictions[0, t] >= 0
+        mistakes += int(predicted != numbers[t])
         if t + 1 in points:
             lines.append([t + 1, cumulative, mistakes])
     assert totals.tolist() == [n, cumulative, mistakes]
