@@ -10,10 +10,10 @@ from koco_stream.metrics.declared import ALWAYS, NUMBERS
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
-# What is summed over the rounds: of classes; and of real labels, whose spread is the sum of squared
-# differences from their mean.
-ROUNDS, LOSS, LOG_LOSS = range(3)
-ABSOLUTE, SQUARED, LABELS, SPREAD, SIZE = range(2, 7)
+# What is summed over rounds: of classes; and of real labels, whose differences from the first label
+# make their spread.
+LOSS, LOG_LOSS = range(2)
+ABSOLUTE, SQUARED, APART, SQUARED_APART, SIZE = range(1, 6)
 
 
 class Metered(NamedTuple):
@@ -33,32 +33,34 @@ def measurement_bytes(metered: Metered) -> int:
 
 
 class Measurement:
-    """The metrics of one run over all its rounds, and over consecutive windows."""
+    """The metrics of one run, over all its rounds and over consecutive windows."""
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
         self.metered = metered
-        self.window = metered.window or 0
-        self.columns = (*ALWAYS, *metered.names)
-        whole_windows = max(segment // max(self.window, 1), 1) * max(self.window, 1)
-        self.segment = whole_windows if "auc" in metered.names else 0
-        ranges = 2 if self.window else 1  # the run, and the window
-        n_classes = max(len(metered.classes), 2)
-        n_windows = -(-metered.n_rounds // self.window) if self.window else 0
+        # the rounds of a window, and those of a segment for `auc`, in whole windows
+        self.size = metered.window or max(metered.n_rounds, 1)
+        whole = max(segment // (metered.window or 1), 1) * (metered.window or 1)
+        self.segment = whole if "auc" in metered.names else 0
         scores = min(self.segment, metered.n_rounds)
+        windows = max(-(-metered.n_rounds // self.size), 1)
+        n_classes = max(len(metered.classes), 2)
         self.arrays = {  # its whole state: filling these restores it
-            "sums": np.zeros((ranges, SIZE)),
-            "confusion": np.zeros((ranges, n_classes, n_classes), np.int64),
+            "rounds": np.zeros(1, np.int64),
+            "sums": np.zeros((SIZE, windows)),
+            "first_label": np.zeros(windows),
+            # of each class: the rows, those that are predicted to be of it, and both
+            "counts": np.zeros((3, windows, n_classes), np.int64),
             "scores": np.zeros(scores),
             "positive": np.zeros(scores, bool),
-            # of the AUC: the weighted sum of its values, the weights
+            "auc": np.zeros(windows),
+            # of the AUC: the weighted sum over segments, and the weights
             "mean": np.zeros(2),
-            "windows": np.zeros((n_windows, len(self.columns))),
         }
 
     @property
     def rounds(self) -> int:
         """The rounds so far."""
-        return int(self.arrays["sums"][0, ROUNDS])
+        return int(self.arrays["rounds"][0])
 
     def add(
         self, predictions: Array, learnt: Array, numbers: Array, losses: Array, predicted: Array
@@ -66,124 +68,121 @@ class Measurement:
         """Measure rounds: scores and labels (1, n) or (K, n), and for each its class, loss and
         predicted class.
         """
-        terms = self._terms(predictions, learnt, numbers, losses)
-        first = 0
-        while first < losses.size:
-            left = [size - self.rounds % size for size in (self.window, self.segment) if size]
-            last = min([losses.size, *(first + n for n in left)])
-            these = slice(first, last)
-            if self.segment:
-                at = self.rounds % self.segment
-                self.arrays["scores"][at : at + last - first] = predictions[0, these]
-                self.arrays["positive"][at : at + last - first] = learnt[0, these] > 0.0
-            self._add_up(terms[:, these], numbers[these], predicted[these])
-            self._end()
-            first = last
-
-    def _terms(self, predictions: Array, learnt: Array, numbers: Array, losses: Array) -> Array:
-        """What is added in each round, (k, n)."""
-        terms = [np.ones(losses.size), losses]
+        a, names = self.arrays, self.metered.names
+        done = self.rounds + np.arange(losses.size)
+        windows = done // self.size
+        terms = [losses]
         if self.metered.task == NUMBERS:
-            errors = predictions[0] - learnt[0]
-            terms += [np.abs(errors), errors * errors, learnt[0]]
-        elif "log_loss" in self.metered.names and self.metered.classes:
-            own = predictions[numbers, np.arange(numbers.size)]
-            terms.append(np.logaddexp.reduce(predictions, axis=0) - own)
-        elif "log_loss" in self.metered.names:
-            terms.append(np.logaddexp(0.0, -learnt[0] * predictions[0]))
-        return np.array(terms)
-
-    def _add_up(self, terms: Array, numbers: Array, predicted: Array) -> None:
-        """Add rounds, one after the other, to the sums of the run and of the window."""
-        sums = self.arrays["sums"]
-        found = in_order(sums[:, : len(terms)], terms)
-        sums[:, : len(terms)] = found[:, :, -1]
-        if self.metered.task == NUMBERS:
-            means = found[:, LABELS] / np.maximum(found[:, ROUNDS], 1.0)
-            spreads = (terms[LABELS] - means[:, :-1]) * (terms[LABELS] - means[:, 1:])
-            sums[:, SPREAD] = in_order(sums[:, SPREAD], spreads)[:, -1]
+            starts = done % self.size == 0
+            a["first_label"][windows[starts]] = learnt[0, starts]
+            errors, apart = predictions[0] - learnt[0], learnt[0] - a["first_label"][windows]
+            terms += [np.abs(errors), errors * errors, apart, apart * apart]
         else:
-            for counts in self.arrays["confusion"]:
-                np.add.at(counts.reshape(-1), numbers * len(counts) + predicted, 1)
+            cells = windows * a["counts"].shape[2]
+            of_class, of_predicted = cells + numbers, cells + predicted
+            each = of_class, of_predicted, of_class[numbers == predicted]
+            for counts, cell in zip(a["counts"], each, strict=True):
+                np.add.at(counts.reshape(-1), cell, 1)
+            if "log_loss" in names and self.metered.classes:
+                own = predictions[numbers, np.arange(numbers.size)]
+                terms.append(np.logaddexp.reduce(predictions, axis=0) - own)
+            elif "log_loss" in names:
+                terms.append(np.logaddexp(0.0, -learnt[0] * predictions[0]))
+        for sums, term in zip(a["sums"], terms, strict=False):
+            np.add.at(sums, windows, term)  # one after the other
+        if self.segment:
+            self._rank(predictions[0], learnt[0] > 0.0)
+        a["rounds"] += losses.size
 
-    def _end(self, is_last: bool = False) -> None:
-        """End the window and the segment, if their last round is done or the run's."""
-        a, rounds = self.arrays, self.rounds
-        if self.window and (rounds % self.window == 0) != is_last:
-            row = (rounds - 1) // self.window
-            a["windows"][row] = self._metrics(1, self._auc(rounds - row * self.window))
-            a["sums"][1] = a["confusion"][1] = 0
-        if self.segment and (rounds % self.segment == 0) != is_last:
-            n = (rounds - 1) % self.segment + 1
-            found = self._auc(n)
-            a["mean"] += (0.0, 0.0) if math.isnan(found) else (n * found, n)
+    def _rank(self, scores: Array, positive: Array) -> None:
+        """Keep scores, and find the AUC of each window and segment that ends."""
+        first, rounds = 0, self.rounds
+        while first < scores.size:
+            at = rounds % self.segment
+            left = self.size - rounds % self.size, self.segment - at
+            n = min(scores.size - first, *left)
+            self.arrays["scores"][at : at + n] = scores[first : first + n]
+            self.arrays["positive"][at : at + n] = positive[first : first + n]
+            first, rounds = first + n, rounds + n
+            self._end(rounds)
 
-    def _auc(self, rounds: int) -> float:
-        """The AUC of the last rounds, if it is asked for."""
-        end = (self.rounds - 1) % self.segment + 1 if self.segment else 0
-        scores = self.arrays["scores"][max(end - rounds, 0) : end]
-        positive = self.arrays["positive"][max(end - rounds, 0) : end]
-        return auc(scores[positive], scores[~positive])
-
-    def _metrics(self, k: int, area: float) -> list[float]:
-        """The metrics named in `columns` of the run (0) or of the window (1)."""
-        sums, confusion = self.arrays["sums"][k], self.arrays["confusion"][k]
-        rounds = sums[ROUNDS]
-        found = {"auc": area, "error_rate": math.nan}
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found["mean_loss"] = sums[LOSS] / rounds
-            if self.metered.task == NUMBERS:
-                constant = float(sums[SQUARED] == 0.0)
-                of_spread = 1.0 - sums[SQUARED] / sums[SPREAD] if sums[SPREAD] > 0.0 else constant
-                found["r2"] = of_spread if rounds >= 2.0 else math.nan
-                found["mae"] = sums[ABSOLUTE] / rounds
-                found["rmse"] = math.sqrt(sums[SQUARED] / rounds)
-            else:
-                own, predicted = confusion.sum(1).astype(float), confusion.sum(0)
-                hits = confusion.diagonal()
-                f1 = 2.0 * hits / (own + predicted)
-                chance = (own * predicted).sum() / (rounds * rounds)
-                found["error_rate"] = (rounds - hits.sum()) / rounds
-                found["balanced_accuracy"] = np.nansum(hits / own) / np.count_nonzero(own)
-                of_many = np.nansum(f1) / np.count_nonzero(own + predicted)
-                found["f1"] = of_many if self.metered.classes else np.nan_to_num(f1[1])
-                found["kappa"] = (hits.sum() / rounds - chance) / (1.0 - chance)
-                found["log_loss"] = sums[LOG_LOSS] / rounds
-        return [float(found[name]) for name in self.columns]
+    def _end(self, rounds: int, is_last: bool = False) -> None:
+        """Find the AUC of the window and the segment whose last round is done, or the run's."""
+        a, at = self.arrays, (rounds - 1) % self.segment + 1
+        if self.metered.window and (rounds % self.size == 0) != is_last:
+            first = at - (rounds - 1) % self.size - 1
+            a["auc"][(rounds - 1) // self.size] = auc(
+                a["scores"][first:at], a["positive"][first:at]
+            )
+        if (rounds % self.segment == 0) != is_last:
+            found = auc(a["scores"][:at], a["positive"][:at])
+            a["mean"] += (0.0, 0.0) if math.isnan(found) else (at * found, at)
 
     def finish(self) -> None:
         """End the last window and segment."""
-        if self.rounds:
-            self._end(is_last=True)
+        if self.segment and self.rounds:
+            self._end(self.rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
         """A finished run's metrics by name, if they are defined."""
-        total, weight = self.arrays["mean"].tolist()
-        found = self._metrics(0, total / weight if weight else math.nan)
-        named = zip(self.columns, found, strict=True)
-        return {
-            name: None if math.isnan(value) else value
-            for name, value in named
-            if name in self.metered.names
-        }
+        a, rounds = self.arrays, self._rounds_of_windows()
+        sums, apart = a["sums"].copy(), a["first_label"] - a["first_label"][0]
+        sums[SQUARED_APART] += apart * (2.0 * sums[APART] + rounds * apart)
+        sums[APART] += apart * rounds
+        whole = (of.sum(axis=1, keepdims=True) for of in (rounds[None], sums, a["counts"]))
+        found = metrics_of(self.metered, *whole)
+        with np.errstate(invalid="ignore"):
+            found["auc"] = a["mean"][:1] / a["mean"][1:]
+        values = {name: float(found[name].item()) for name in self.metered.names}
+        return {name: None if math.isnan(value) else value for name, value in values.items()}
 
     def windows(self) -> dict[str, Array]:
         """A finished run's windows: `first` and `last` round (from 1), and each metric (w,)."""
-        first = np.arange(0, self.rounds if self.window else 0, self.window or 1)
-        last = np.minimum(first + self.window, self.rounds)
-        columns = self.arrays["windows"][: first.size].T
-        return {"first": first + 1, "last": last, **dict(zip(self.columns, columns, strict=True))}
+        a, rounds = self.arrays, self._rounds_of_windows()
+        found = metrics_of(self.metered, rounds, a["sums"], a["counts"]) | {"auc": a["auc"]}
+        n = np.count_nonzero(rounds) if self.metered.window else 0
+        last = np.cumsum(rounds)[:n]
+        columns = {name: found[name][:n] for name in (*ALWAYS, *self.metered.names)}
+        return {"first": last - rounds[:n] + 1, "last": last, **columns}
+
+    def _rounds_of_windows(self) -> Array:
+        """The rounds done of each window."""
+        return np.clip(self.rounds - np.arange(self.arrays["auc"].size) * self.size, 0, self.size)
 
 
-def in_order(sums: Array, terms: Array) -> Array:
-    """The sums (…) as they grow by terms (…, n), one after the other: (…, n + 1)."""
-    each = np.broadcast_to(terms, (*sums.shape, terms.shape[-1]))
-    return np.concatenate([sums[..., None], each], axis=-1).cumsum(axis=-1)
+def metrics_of(metered: Metered, rounds: Array, sums: Array, counts: Array) -> dict[str, Array]:
+    """Each metric but AUC of ranges of rounds; NaN where it is not defined."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_loss = sums[LOSS] / rounds
+        if metered.task == NUMBERS:
+            spread = sums[SQUARED_APART] - sums[APART] ** 2 / rounds
+            r2 = np.where(spread > 0.0, 1.0 - sums[SQUARED] / spread, sums[SQUARED] == 0.0)
+            return {
+                "mean_loss": mean_loss,
+                "error_rate": np.full_like(mean_loss, math.nan),
+                "mae": sums[ABSOLUTE] / rounds,
+                "rmse": np.sqrt(sums[SQUARED] / rounds),
+                "r2": np.where(rounds >= 2, r2, math.nan),
+            }
+        own, predicted, hits = counts
+        correct = hits.sum(axis=1) / rounds
+        by_chance = (own * predicted).sum(axis=1) / (rounds * rounds)
+        f1 = 2.0 * hits / (own + predicted)
+        of_many = np.nansum(f1, axis=1) / np.count_nonzero(own + predicted, axis=1)
+        return {
+            "mean_loss": mean_loss,
+            "error_rate": (rounds - hits.sum(axis=1)) / rounds,
+            "balanced_accuracy": np.nansum(hits / own, axis=1) / np.count_nonzero(own, axis=1),
+            # of two classes, that of the label +1
+            "f1": of_many if metered.classes else np.nan_to_num(f1[:, 1]),
+            "kappa": (correct - by_chance) / (1.0 - by_chance),
+            "log_loss": sums[LOG_LOSS] / rounds,
+        }
 
 
-def auc(positive: Array, negative: Array) -> float:
+def auc(scores: Array, is_positive: Array) -> float:
     """The share of pairs in which the positive row has the larger score; ties count half."""
+    positive, negative = np.sort(scores[is_positive]), np.sort(scores[~is_positive])
     pairs = positive.size * negative.size
-    negative = np.sort(negative)
-    less, no_more = (negative.searchsorted(np.sort(positive), side) for side in ("left", "right"))
+    less, no_more = (negative.searchsorted(positive, side) for side in ("left", "right"))
     return float(0.5 * (less.sum() + no_more.sum())) / pairs if pairs else math.nan
