@@ -17,8 +17,7 @@ from flows.commands.data import list_all, prepare
 from flows.commands.groups import cluster, learners, store_group
 from flows.commands.results import compare, report, results
 from flows.commands.sweep import accept, nightly, reproduce, serve, sweep
-from flows.runtime.console import say
-from flows.runtime.processes import interrupt
+from flows.runtime.processes import interrupt, say
 from koco_stream.errors import WrongInput
 from koco_stream.extras import remedy
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from cluster.machine import cores
 from flows.preparing.frames import OTHERS, as_table, option_of, with_columns
-from flows.runtime.console import say
+from flows.runtime.processes import say
 from flows.sweeping.file import sweep_called, sweep_of
 from flows.sweeping.request import SweepRequest
 from flows.tables.text import line_width

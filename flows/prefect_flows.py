@@ -17,7 +17,7 @@ from flows.nightly.night import run_night, state_of
 from flows.preparing.preparation import prepare_named
 from flows.report.document import write_report
 from flows.runtime.processes import end_with_server
-from flows.runtime.recording import stage, table_artifact
+from flows.runtime.recording import artifact, stage
 from flows.sweeping.file import sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
@@ -61,7 +61,7 @@ def sweep_flow(
 def report_flow(sweep: str, store: str = "store") -> str:
     """Write the report of a sweep again; returns its path."""
     written = str(stage("report", write_report, store, sweep))
-    table_artifact(f"results-{sweep}", partial(results_of, store, sweep), written, store)
+    artifact("table", f"results-{sweep}", partial(results_of, store, sweep), written, store)
     return written
 
 

@@ -13,7 +13,7 @@ from flows.pages import Figure, Page, write_page
 from flows.preparing.preparation import prepare_named
 from flows.report.papers.benchmark import part_figures, table_of
 from flows.report.papers.experiment import EXPERIMENTS, Experiment
-from flows.runtime.console import say
+from flows.runtime.processes import say
 from flows.sweeping.file import Sweep, read_sweep, sweep_of
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest

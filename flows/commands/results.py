@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from flows.commands.options import JSON, STORE, show
-from flows.runtime.console import say, wrapped
+from flows.runtime.processes import say, wrapped
 from flows.tables.text import laid_out, line_width
 from koco_stream.errors import WrongInput, refuse_first
 

@@ -17,8 +17,7 @@ from flows.commands.options import (
     WORKERS,
     show,
 )
-from flows.runtime.console import say, wrapped
-from flows.runtime.processes import seconds_since_start
+from flows.runtime.processes import say, seconds_since_start, wrapped
 from flows.sweeping.request import SweepRequest, description, packaged
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text

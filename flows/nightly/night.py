@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 
 from cluster.machine import cores
 from flows.preparing.preparation import prepare_named
-from flows.runtime.console import say
-from flows.runtime.processes import locked
+from flows.runtime.processes import locked, say
 from flows.runtime.recording import recorded, stage
 from flows.scores import mean
 from flows.sweeping.file import Sweep, sweep_called

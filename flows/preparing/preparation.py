@@ -18,7 +18,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from flows.runtime.console import say
+from flows.runtime.processes import say
 from flows.runtime.recording import recorded, stage
 from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.cache import private_folder

@@ -11,8 +11,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from cluster.machine import cores
-from flows.runtime.console import say
-from flows.runtime.processes import in_background, shielded
+from flows.runtime.processes import in_background, say, shielded
 from koco_stream.engine.warm_up import Needed, load, warm_up
 from koco_stream.io.files import json_text
 

@@ -1,25 +1,46 @@
-"""Signals, work in the background, processes that end with others, and locks on a store."""
+"""Messages on stderr, signals, work in the background, processes that end with others, locks."""
 
 import atexit
 import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from textwrap import TextWrapper
+from typing import Any, TextIO, TypeVar
 
-from flows.runtime.console import say
 from koco_stream.io import files
 from koco_stream.io.cache import private_folder
 
+WIDTH = 100  # columns of a line
 T = TypeVar("T")
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable of what koco serve has started
 PARENT_DEATH_SIGNAL = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def say(message: str) -> None:
+    print(wrapped(message), file=sys.stderr, flush=True)
+
+
+def wrapped(message: str, stream: TextIO | None = None) -> str:
+    """The message in lines of at most `WIDTH` columns; in a log its first line stays one."""
+    message = "".join(one if one.isprintable() or one == "\n" else " " for one in message)
+    indented = len(message) - len(message.lstrip())
+    wrap = TextWrapper(
+        WIDTH,
+        break_on_hyphens=False,
+        break_long_words=False,
+        subsequent_indent=" " * (indented + 4),
+    )
+    first, *lines = message.split("\n")
+    kept = [first] if not (stream or sys.stderr).isatty() else wrap.wrap(first) or [first]
+    return "\n".join([*kept, *("\n".join(wrap.wrap(line)) for line in lines)])
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial, wraps
 from importlib.util import find_spec
@@ -11,14 +11,12 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import flows
-from flows.runtime.console import say
 from flows.runtime.prefect_server import ADDRESS, configure_prefect, served, start_embedded
-from flows.runtime.processes import come_to
+from flows.runtime.processes import come_to, say
 
 T = TypeVar("T")
 # How long Prefect may let work wait: seconds for an answer, and requests made again.
 PATIENCE = {"PREFECT_API_REQUEST_TIMEOUT": "5", "PREFECT_CLIENT_MAX_RETRIES": "0"}
-SHOWN = 50  # most rows of a table
 INCOMPLETE: set[str] = set()  # flow runs that Prefect has not recorded as a whole
 
 
@@ -118,18 +116,14 @@ def _lacks(flow_run: str, error: Exception) -> None:
     INCOMPLETE.add(flow_run)
 
 
-def table_artifact(name: str, rows_of: Callable[[], Sequence[dict[str, Any]]], *files: str) -> None:
+def artifact(kind: str, name: str, content: Callable[[], Any], *files: str) -> None:
+    """Make an artifact, with links to files, of the flow run that this is part of, if it is."""
     if not (flow_run := flow_run_here()):
         return
-    from prefect.artifacts import create_table_artifact
+    from prefect import artifacts
 
-    rows = list(rows_of()[:SHOWN])
     links = [f"[{path}]({path if '://' in path else f'file://{quote(path)}'})" for path in files]
-    try:
-        create_table_artifact(rows, key=key(name), description="\n\n".join(links))
-    except Exception as error:  # as above
-        _lacks(flow_run, error)
-
-
-def key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    make = getattr(artifacts, f"create_{kind}_artifact")
+    made = partial(make, content(), key, "\n\n".join(links) or None)
+    _outcome(flow_run, lambda: None, lambda _: made())

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, NonNegativeInt
 from cluster.clusters import cluster_named
 from cluster.machine import cores
 from cluster.site import LOCAL, Clock, clock_seconds
-from flows.runtime.console import say
 from flows.runtime.prefect_server import (
     ADDRESS,
     PASSWORD,
@@ -21,7 +20,7 @@ from flows.runtime.prefect_server import (
     announced,
     configure_prefect,
 )
-from flows.runtime.processes import SERVER, interrupt, locked
+from flows.runtime.processes import SERVER, interrupt, locked, say
 from flows.sweeping.file import read_sweep
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest

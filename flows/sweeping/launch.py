@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 import koco_stream
-from flows.runtime.console import say
 from flows.runtime.engine import Start
-from flows.runtime.recording import flow_run_here, recorded, stage, table_artifact
+from flows.runtime.processes import say
+from flows.runtime.recording import artifact, flow_run_here, recorded, stage
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
@@ -125,7 +125,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     write_decisions(store, name, decisions)
     report = step("report", write_report, store, name)
     if computed:
-        table_artifact(f"results-{name}", partial(results_of, store, name), report, str(store))
+        artifact("table", f"results-{name}", partial(results_of, store, name), report, str(store))
     return {
         "sweep": name,
         "runs": len(runs),

@@ -9,8 +9,8 @@ from cluster.clusters import capacity, patience_of, site_named
 from cluster.executors import Executor, soon
 from cluster.reporting import reports_to
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
-from flows.runtime.console import say
 from flows.runtime.engine import Start, compile_rest
+from flows.runtime.processes import say
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest

@@ -15,9 +15,8 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from flows.runtime.console import say
-from flows.runtime.processes import locked, start_of
-from flows.runtime.recording import key
+from flows.runtime.processes import locked, say, start_of
+from flows.runtime.recording import artifact
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.reporting import Report
 from koco_stream.errors import WrongInput
@@ -231,10 +230,5 @@ def say_progress(status: Status) -> None:
 
 
 def record_progress(status: Status) -> None:
-    from httpx import HTTPError
-    from prefect.artifacts import create_progress_artifact
-
-    with suppress(HTTPError):
-        create_progress_artifact(
-            100.0 * status.done / max(status.runs, 1), key=key(f"progress-{status.sweep}")
-        )
+    percent = 100.0 * status.done / max(status.runs, 1)
+    artifact("progress", f"progress-{status.sweep}", lambda: percent)

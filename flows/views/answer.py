@@ -38,6 +38,7 @@ NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
            sum(failed)::BIGINT AS failed, sum(stopped)::BIGINT AS stopped
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
+MOST = 50  # rows of a table in Prefect
 DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
@@ -179,6 +180,7 @@ def best_of(views: Views) -> pa.Table:
 def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
     return Views(store, [sweep]).rows(
         "SELECT dataset, learner, params, n_runs, mean_loss_mean, mean_loss_std FROM best"
+        f" LIMIT {MOST}"
     )
 
 

@@ -14,7 +14,7 @@ from flows.commands.data import labels_of
 from flows.commands.sweep import in_words
 from flows.pages import Figure, cell, columns_of, text_of
 from flows.report.document import came_from
-from flows.runtime.console import WIDTH, wrapped
+from flows.runtime.processes import WIDTH, wrapped
 from flows.tables.parameters import sort_key
 from flows.tables.text import laid_out, number_text
 from storage.generated.generators import prepare_synthetic
