@@ -44,7 +44,6 @@ LONGEST = (
     "tests/system/test_slurm.py",
     "tests/system/test_kill_anything.py",
     "tests/system/test_flow_record.py",
-    "tests/flows/nightly/test_nightly.py",
     "tests/flows/report/test_report.py",
     "tests/flows/views/test_views.py",
     "tests/learners/test_predicting.py",
