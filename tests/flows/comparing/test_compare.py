@@ -9,7 +9,6 @@ import re
 import tempfile
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
-from statistics import mean
 
 import numpy as np
 import pytest
@@ -403,7 +402,7 @@ def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
     assert compared.relative
     assert compared.metrics == ["error_rate", "mean_loss"]
     # the loss of an error of 0.2 is 1.2: relative to the mean of the two
-    expected = mean([2 * 0.1 / 0.31, 2 * 0.1 / (1.105 + 1.205)])
+    expected = np.mean([2 * 0.1 / 0.31, 2 * 0.1 / (1.105 + 1.205)])
     assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(expected)
 
 

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import optuna
@@ -145,6 +146,34 @@ def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_pat
     assert both.configurations[: len(alone.configurations)] == alone.configurations
 
 
+TPE = """
+name = "try"
+learner_seeds = 2
+[search]
+method = "tpe"
+samples = 12
+batch = 8
+[[dataset]]
+name = "sparse"
+multiclass = "one-vs-rest"
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "OjaSON"
+sketch_size = { integer = [3, 6] }
+sketch_start = { choice = ["random", "gradients"] }
+alpha = { log_uniform = [1e-2, 1e2] }
+[[learner]]
+name = "OGD"
+clip = [1, 2]
+step_size = { uniform = [0.1, 1.0] }
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+ALONE = TPE.replace("batch = 8", "batch = 1")
 OJA = "line 16, learner 1, sketch_size: "
 ALPHA = "line 18, learner 1, alpha: "
 
@@ -239,6 +268,20 @@ ALPHA = "line 18, learner 1, alpha: "
             "leave halving out",
         ),
         ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
+        # a choice is refused before it is drawn
+        (
+            SWEEP,
+            ALONE.replace("clip = [1, 2]", 'loss = { choice = ["squared", "logistic"] }'),
+            r"needs labels -1 and \+1",
+        ),
+        (
+            SWEEP,
+            ALONE.replace(
+                'name = "AdaGrad"\nstep_size = [0.1, 1]',
+                'name = "ONS"\nloss = { choice = ["squared", "hinge"] }',
+            ),
+            r"learner 3, name: .*no curvature",
+        ),
     ],
 )
 def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, small_store):
@@ -262,33 +305,6 @@ def test_foreign_learner__takes_any_kind():
     assert drawn(parameter, {"integer": [1, 3]}) == Drawn("integer", 1, 3)
 
 
-TPE = """
-name = "try"
-learner_seeds = 2
-[search]
-method = "tpe"
-samples = 12
-batch = 8
-[[dataset]]
-name = "sparse"
-multiclass = "one-vs-rest"
-[[dataset]]
-name = "real"
-order = "shuffled"
-order_seeds = 2
-[[learner]]
-name = "OjaSON"
-sketch_size = { integer = [3, 6] }
-sketch_start = { choice = ["random", "gradients"] }
-alpha = { log_uniform = [1e-2, 1e2] }
-[[learner]]
-name = "OGD"
-clip = [1, 2]
-step_size = { uniform = [0.1, 1.0] }
-[[learner]]
-name = "AdaGrad"
-step_size = [0.1, 1]
-"""
 DRAWS = {
     "step_size": Drawn("log_uniform", 1e-3, 1e3),
     "clip": Drawn("uniform", 0.5, 2.0),
@@ -398,28 +414,6 @@ def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(
     }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "clip = [1, 2]",
-            'loss = { choice = ["squared", "logistic"] }',
-            r"needs labels -1 and \+1",
-        ),
-        (
-            'name = "AdaGrad"\nstep_size = [0.1, 1]',
-            'name = "ONS"\nloss = { choice = ["squared", "hinge"] }',
-            r"learner 3, name: .*no curvature",
-        ),
-    ],
-)
-def test_choice_that_is_wrong__is_refused_before_it_is_drawn(
-    old, new, message, tmp_path, small_store
-):
-    text = TPE.replace("batch = 8", "batch = 1").replace(old, new)
-    refusal(message, checked, written(tmp_path, text), small_store)
-
-
 HALVED = """
 name = "try"
 halving = { factor = 3, first = 40 }
@@ -516,20 +510,15 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
     koco, small_store, tmp_path, monkeypatch
 ):
-    pages = []
-
-    def written(store, name):
-        pages.append(write_report(store, name))
-        return pages[-1]
-
-    monkeypatch.setattr("flows.sweeping.launch.write_report", written)
+    pages = mock.Mock(wraps=write_report)
+    monkeypatch.setattr("flows.sweeping.launch.write_report", pages)
     monkeypatch.setattr("flows.sweeping.launch.AGAIN", 0.0)  # a minute between pages
     plain = shutil.copytree(small_store, tmp_path / "plain")
     spec, other = tmp_path / "try.toml", tmp_path / "plain.toml"
     spec.write_text(HALVED)
     other.write_text("\n".join(line for line in HALVED.splitlines() if "halving" not in line))
     done = koco("sweep", spec, "--store", small_store, "--json", status=0)
-    assert len(pages) == 5  # after each of four stages, and at the end
+    assert pages.call_count == 5  # after each of four stages, and at the end
     koco("sweep", other, "--store", plain, status=0)
     (halved, halved_points), (whole, whole_points) = tables(small_store), tables(plain)
     last = {row["run_id"] for row in halved} & {row["run_id"] for row in whole}
