@@ -292,9 +292,8 @@ def _configurations(
     with file.blaming("learner", number, "name"):
         # a learner may refuse a choice that is not drawn yet
         list(space.examples() if space.draws else ())
-        for given in combinations(space.grids):
-            for point in known:
-                yield from space.configurations({**given, **point})
+        for given, point in itertools.product(combinations(space.grids), known):
+            yield from space.configurations({**given, **point})
 
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:

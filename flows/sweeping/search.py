@@ -188,9 +188,9 @@ class Space:
     def examples(self) -> Iterator[Configuration]:
         """Yield a configuration for each combination of choices: one may be refused."""
         middles = {n: d.choices or (d.value(0.5),) for n, d in self.draws.items()}
-        for given in combinations(self.grids):
-            for chosen in itertools.islice(combinations(middles), MOST_COMBINATIONS):
-                yield next(self.configurations({**given, **chosen}))
+        tried = itertools.islice(combinations(middles), MOST_COMBINATIONS)
+        for given, chosen in itertools.product(combinations(self.grids), tried):
+            yield next(self.configurations({**given, **chosen}))
 
 
 def combinations(grids: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

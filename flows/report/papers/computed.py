@@ -52,15 +52,12 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
     errors = []
-    done = 0
-    for stop in rounds.astype(np.int64):
-        rows = X[done:stop]
-        labels = y[done:stop]
+    ends = rounds.astype(np.int64)
+    for rows, labels in zip(np.split(X, ends)[:-1], np.split(y, ends)[:-1], strict=True):
         sketched = (
             np.sqrt(curvature) * 2.0 * (model.progressive(rows, labels) - labels)[:, None] * rows
         )
         gram += sketched.T @ sketched
-        done = stop
         true = np.linalg.eigvalsh(gram)[-model.eigenvalues_.size :]
         errors.append(np.max(np.abs(np.sort(model.eigenvalues_) - true) / true))
     return np.array(errors)
