@@ -3,8 +3,10 @@
 import errno
 import re
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, LocalFileSystem
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash, locked, written_atomically
+from koco_stream.io.object_store import connected, meaning_of
 
+READINGS = 20
+READ_BYTES = 16 << 20  # the most that one request fetches of an object that is read from end to end
 T = TypeVar("T")
 
 
@@ -141,6 +147,86 @@ class StorePath:
         return nullcontext()
 
 
+@dataclass(frozen=True)
+class ObjectPath(StorePath):
+    """A file or folder in an object store, such as `s3://bucket/prefix`.
+
+    An object is replaced atomically, so no rename is needed. A read takes several requests, so it
+    counts only if the object is still the same afterwards.
+    """
+
+    is_local: ClassVar[bool] = False
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """Give a temporary copy."""
+
+        def copy(handle: pa.NativeFile) -> None:
+            with path.open("wb") as out:
+                shutil.copyfileobj(handle, out, READ_BYTES)
+
+        with _temporary(self.name) as path:
+            self.reading(copy)
+            yield path
+
+    @contextmanager
+    def written(self) -> Iterator[Path]:
+        """Give a temporary path, which is uploaded on success."""
+        with _temporary(self.name) as path:
+            yield path
+            self.put(path)
+
+    def put(self, path: Path) -> None:
+        """Upload a local file, in a thread, which no exception interrupts.
+
+        pyarrow completes an object even after an exception, and its `copy_files` does not report
+        failures.
+        """
+        with self.explained(), ThreadPoolExecutor(1) as thread:
+            thread.submit(self._upload, path).result()
+
+    def _upload(self, path: Path) -> None:
+        with path.open("rb") as source, self.filesystem.open_output_stream(self.key) as target:
+            shutil.copyfileobj(source, target, READ_BYTES)
+
+    def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """The result of `read` on the opened object, repeated if that was replaced meanwhile."""
+        for _ in range(READINGS):
+            with self.explained():
+                with self.filesystem.open_input_file(self.key) as handle:
+                    version = handle.metadata()
+                    try:
+                        found, failure = read(handle), None
+                    # The content may be mixed from two versions of the object.
+                    except (OSError, pa.ArrowInvalid) as error:
+                        failure = error
+                with self.filesystem.open_input_file(self.key) as handle:
+                    unchanged = handle.metadata() == version
+                if unchanged and failure:
+                    raise failure
+            if unchanged:
+                return found
+        raise StoreUnavailable(
+            f"{self}: it changed each of {READINGS} times that it was read; try again when it is"
+            " written less often"
+        )
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Context in which pyarrow's errors say what to do."""
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) or error.errno is not None:
+                raise
+            said = str(error)
+            if "NO_SUCH_KEY" in said:  # removed while it was read
+                raise FileNotFoundError(f"{self}: removed while it was read") from error
+            raise StoreUnavailable(
+                f"{self}: {meaning_of(self.address.partition(':')[0], said)}"
+            ) from error
+
+
 AnyPath = str | Path | StorePath
 
 
@@ -156,7 +242,10 @@ def store_path(where: AnyPath) -> StorePath:
             "a store is a folder, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX, not an address of"
             f" {scheme[1]}://"
         )
-    # Imported here, so that local stores do not wait for the object store library.
-    from koco_stream.io.object_store import object_path
+    return ObjectPath(str(where).rstrip("/"), connected(str(where)))
 
-    return object_path(str(where))
+
+@contextmanager
+def _temporary(name: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
+        yield Path(folder) / name

@@ -236,7 +236,7 @@ def test_prepare__into_an_object_store_killed_in_mid_upload_keeps_the_old_and_th
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from koco_stream.io.object_store import ObjectPath
+from koco_stream.io.paths import ObjectPath
 from storage.preparing.prepare import prepare_file
 put, left = ObjectPath.put, [{puts}]
 def killed(self, path):
