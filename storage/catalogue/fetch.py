@@ -39,10 +39,6 @@ class WrongChecksum(WrongInput):
     """The fetched file does not have the expected checksum."""
 
 
-class _RetryableError(Exception):
-    """Another request may succeed."""
-
-
 def fetch(
     address: str,
     expected_sha256: str | None,
@@ -97,7 +93,7 @@ def _download(address: str, partial: FileIO, progress: Progress) -> None:
             before = partial.seek(0, SEEK_END)
             try:
                 return _request(client, address, partial, version, progress)
-            except (_RetryableError, httpx.TransportError) as error:
+            except httpx.TransportError as error:
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
                 if request == 0 and isinstance(error, NO_WAY):
@@ -128,8 +124,8 @@ def _request(
         if changed or status == 200:
             here = partial.truncate(0)
         refused = [
-            (changed, _RetryableError("the file on the server has changed")),
-            (status == 429 or status >= 500, _RetryableError(says)),
+            (changed, httpx.TransportError("the file on the server has changed")),
+            (status == 429 or status >= 500, httpx.TransportError(says)),
             (status not in (200, 206), Gone(f"{address}: {says}")),
             (is_page, Gone(f"{address}: the server sends a web page, not the file")),
         ]
@@ -145,7 +141,7 @@ def _request(
             here += len(chunk)
             progress(here, total)
     if total not in (None, here):
-        raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
+        raise httpx.TransportError(f"the server sent {here:,} of {total:,} bytes")
 
 
 def _version(answer: httpx.Response) -> str:

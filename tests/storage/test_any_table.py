@@ -178,30 +178,24 @@ def test_columns__become_what_their_texts_say_or_the_options(text, options, expe
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_columns__are_what_they_are_said_to_be(form, tmp_path):
-    path = tmp_path / f"a.{form}"
-    frame = pd.DataFrame(
-        {
-            "zip": [10115, 20095, 10115, 80331],
-            "size": ["12", "unknown", "-3", "1e1"],
-            "kind": ["red", "blue", "red", "red"],
-            "y": [1, -1, 1, -1],
-        }
-    )
-    frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
-    how = {"categorical": ["zip"], "numeric": ["size"]}
-    refusal(
-        r"column 'size' is .*--missing mean or --missing drop",
-        prepare_file,
-        tmp_path / "store",
-        "x",
-        path,
-        **how,
-    )
-    manifest = prepare_file(tmp_path / "store", "x", path, missing="mean", **how)
-    zips = ["zip=10115", "zip=20095", "zip=80331"]
-    assert manifest.feature_names == [*zips, "size", "kind=blue", "kind=red"]
+SAID = pd.DataFrame(
+    {
+        "zip": [10115, 20095, 10115, 80331],
+        "size": ["12", "unknown", "-3", "1e1"],
+        "kind": ["red", "blue", "red", "red"],
+        "y": [1, -1, 1, -1],
+    }
+)
+
+
+@pytest.mark.parametrize("write", [pd.DataFrame.to_csv, pd.DataFrame.to_parquet])
+def test_columns__are_what_they_are_said_to_be(write, tmp_path):
+    write(SAID, tmp_path / "a", index=False)
+    read = partial(prepare_file, categorical=["zip"], numeric=["size"])
+    given = (tmp_path / "store", "x", tmp_path / "a")
+    refusal("column 'size' is .*--missing mean or --missing drop", read, *given)
+    found = read(*given, missing="mean").feature_names
+    assert found == ["zip=10115", "zip=20095", "zip=80331", "size", "kind=blue", "kind=red"]
     expected = [
         [1, 0, 0, 12, 0, 1],
         [0, 1, 0, 19 / 3, 1, 0],
@@ -673,43 +667,36 @@ def test_long_line__is_refused_before_it_is_held(tmp_path, monkeypatch):
 FRAME = pd.DataFrame({"x": [1.5, 2.5], "z": [3.0, 4.0], "y": [1, -1]}, index=[7, 3])
 
 
-def folder_of(folder, *tables):
-    """A folder with these tables as Parquet files, in their order by name."""
-    folder.mkdir()
-    for k, table in enumerate(tables):
-        pq.write_table(table, folder / f"{k}.parquet")
-    return folder
+PLAIN, WITH_INDEX = pa.table(FRAME.to_dict("list")), pa.Table.from_pandas(FRAME)
+TABLES = [
+    pa.table({"q": pa.array([], pa.string())}),
+    WITH_INDEX,
+    PLAIN.select(["y", "z", "x"]),
+    PLAIN.slice(0, 0),
+    WITH_INDEX.replace_schema_metadata(None),
+]
 
 
-def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(tmp_path):
-    plain, with_index = pa.table(FRAME.to_dict("list")), pa.Table.from_pandas(FRAME)
-    tables = [
-        pa.table({"q": pa.array([], pa.string())}),
-        with_index,
-        plain.select(["y", "z", "x"]),
-        plain.slice(0, 0),
-        with_index.replace_schema_metadata(None),
-    ]
-    for k in (1, 2, 4):  # each may be the first one
-        ordered = [tables[k], *tables[:k], *tables[k + 1 :]]
-        folder = folder_of(tmp_path / f"tables-{k}", *ordered)
-        (folder / "_SUCCESS").touch()
-        (folder / "_old.parquet").write_text("no table")
-        options = {"target": "y"} if k == 2 else {}
-        manifest = prepare_file(tmp_path / "store", "x", folder, **options)
-        X, y = dense_rows(tmp_path / "store")
-        by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
-        assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
-        assert y.tolist() == [1, -1] * 3
-        assert len(manifest.source["files"]) == 3
-    (folder / "k=1").mkdir()
-    pq.write_table(plain, folder / "k=1" / "a.parquet")
-    refusal(r"k=1/a\.parquet: a folder within .*; write whole rows", source_of, [folder])
+@pytest.mark.parametrize(("k", "options"), [(1, {}), (2, {"target": "y"}), (4, {})])
+def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(k, options, tmp_path):
+    for place, table in enumerate([TABLES[k], *TABLES[:k], *TABLES[k + 1 :]]):  # each may be first
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    (tmp_path / "_old.parquet").write_text("no table")
+    manifest = prepare_file(tmp_path / ".store", "x", tmp_path, **options)
+    X, y = dense_rows(tmp_path / ".store")
+    by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
+    assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
+    assert y.tolist() == [1, -1] * 3
+    assert len(manifest.source["files"]) == 3
+    (tmp_path / "k=1").mkdir()
+    pq.write_table(PLAIN, tmp_path / "k=1" / "a.parquet")
+    refusal(r"k=1/a\.parquet: a folder within .*; write whole rows", source_of, [tmp_path])
 
 
 def test_parquet_columns_that_number_the_rows__are_left_out_or_said(tmp_path):
     frame = {"index": [0, 1, 2], "id": [1, 2, 3], "x": [0.5, 1, 2], "y": [1, 2, 1]}
-    manifest = prepare_file(tmp_path / "store", "x", folder_of(tmp_path / "a", pa.table(frame)))
+    pq.write_table(pa.table(frame), tmp_path / "a.parquet")
+    manifest = prepare_file(tmp_path / "store", "x", tmp_path / "a.parquet")
     assert manifest.feature_names == ["id", "x"]
     assert manifest.transformations == [INDEX.format("index")]
     assert manifest.source["columns"][1:] == [

@@ -389,10 +389,9 @@ def as_python_reads(text, source):
             head, _, body = line.partition("|")
             features = body.split()[not body[:1].isspace() :]
         if head.strip():
-            row = {}
+            row = Counter()
             for number, _, value in (feature.partition(":") for feature in features):
-                index = int(number) - source.first
-                row[index] = row.get(index, 0.0) + float(value or 1)
+                row[int(number) - source.first] += float(value or 1)
             found.append((float(head.split()[0]), {k: v for k, v in row.items() if v}))
     return found
 
