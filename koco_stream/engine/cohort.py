@@ -166,25 +166,15 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     if any(one.run.learner_class.open_ended for one in run_states):
         return GROWING_ROWS
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
-    longest = LONGEST_BLOCK
-    if reader.order is not None:
-        every = reader.stream.multiclass is not None
-        longest = int(GATHERED_BYTES / row) if every else BLOCK_ROWS
-    alone = sum(len(run_state.states) for run_state in run_states) == 1
-    if longest <= BLOCK_ROWS or reader.manifest.layout == "dense" or alone:
+    states = [state for one in run_states for state in one.states]
+    of_all, gathers = reader.stream.multiclass is not None, reader.order is not None
+    if reader.manifest.layout == "dense" or len(states) <= 1 or (gathers and not of_all):
         return BLOCK_ROWS
-    largest = max(
-        (
-            sum(array.nbytes for array in state_arrays(state).values())
-            for run_state in run_states
-            for state in run_state.states
-        ),
-        default=0,
-    )
+    largest = max(sum(array.nbytes for array in state_arrays(one).values()) for one in states)
     # A run over all classes has a prediction of each for every row.
-    states = max(1, *(len(run_state.states) for run_state in run_states))
-    longest = min(longest, LONGEST_BLOCK, MOST_PREDICTIONS // states)
-    return max(BLOCK_ROWS, min(int(TURN * largest / row), longest))
+    most = MOST_PREDICTIONS // max(len(one.states) for one in run_states)
+    room = GATHERED_BYTES / row if gathers else LONGEST_BLOCK
+    return max(BLOCK_ROWS, int(min(TURN * largest / row, LONGEST_BLOCK, most, room)))
 
 
 def groups_of(run_states: list[RunState]) -> list[tuple[bool, list[RunState]]]:

@@ -135,13 +135,16 @@ def result_table(
     sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
     rows = []
     for run_state, (size, _) in zip(run_states, sizes, strict=True):
-        row = shared | identity_columns(run_state.run) | measured_columns(run_state, classification)
+        run = run_state.run
+        row = shared | identity_columns(run) | measured_columns(run_state, classification)
         row["dictionary_size"] = size
         # A run that could not start says nothing of its stream, which may be what is damaged.
-        if run_state.states and run_state.run.loss and (constant := trivial(run_state.run.loss)):
+        if run_state.states and run.loss and (constant := trivial(run.loss)):
             row["constant_mean_loss"] = constant.mean_loss
             row["constant_error_rate"] = constant.error_rate if classification else None
-        if has_regret(run_state) and (best := comparator(run_state.run.adds_intercept)):
+        predicts = run.learner_class.predicts and stream.multiclass is None
+        has_regret = predicts and run.loss == "squared" and run_state.status == "ok"
+        if has_regret and (best := comparator(run.adds_intercept)):
             row["regret"] = float(run_state.totals[1]) - best.loss
             row["comparator_largest"] = best.largest
         rows.append(row)
@@ -194,14 +197,6 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
         columns["stored_predictions"] = run_state.predictions.size
     # those of a run that has failed or was stopped are null
     return columns | (run_state.measurement.values() if run_state.measurement else {})
-
-
-def has_regret(run_state: RunState) -> bool:
-    """Whether a run with the squared loss has completed a stream of two classes or real labels."""
-    run = run_state.run
-    predicts = run.learner_class.predicts
-    squared = predicts and run.loss == "squared" and run.stream.multiclass is None
-    return squared and run_state.status == "ok"
 
 
 def nested_curves(

@@ -195,25 +195,24 @@ class RunState:
         """A run before its first round, or failed if its learner cannot start."""
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
+        limit = time_limit or learner.time_limit
+        if learner.numbers == "foreign":  # it may hang within a block
+            params = params._replace(time_limit=limit)
+        asked = run.measured
         started = RunState(
             run,
             params,
             [],
             curve=np.zeros((points.size, 3)),
-            time_limit=time_limit or learner.time_limit,
+            time_limit=limit,
+            measurement=Measurement(run.metered(seen)) if asked.metrics or asked.window else None,
+            predictions=np.full(seen.n_rounds if asked.keep_predictions else 0, np.nan),
         )
-        if learner.numbers == "foreign":  # it may hang within a block
-            started.params = params._replace(time_limit=started.time_limit)
         width = seen.n_features + run.adds_intercept
-        count = run.stream.n_states(len(seen.classes))
-        if run.measured.metrics or run.measured.window:
-            started.measurement = Measurement(run.metered(seen))
-        if run.measured.keep_predictions:
-            started.predictions = np.full(seen.n_rounds, np.nan)
         try:
             started.states = [
-                learner.initial_state(started.params, width, run.learner_seed or 0, seen.dense)
-                for _ in range(count)
+                learner.initial_state(params, width, run.learner_seed or 0, seen.dense)
+                for _ in range(run.stream.n_states(len(seen.classes)))
             ]
         except Exception as error:
             started.fail(error)
