@@ -1,6 +1,5 @@
 """Reading of the result tables `runs`, `curves`, `windows` and `predictions`, and their faults."""
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import text_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import check, first_runs, named, read_table
 from koco_stream.runs.row_checks import OPEN, SETTLED, check_rows
@@ -125,7 +125,7 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
 def file_name(runs: pa.Table) -> str:
     """A hash of the run_ids, and of which runs may be computed again."""
     ids = pa.concat_tables([runs, with_status(runs, OPEN)]).column("run_id").to_pylist()
-    return f"{hashlib.sha256(''.join(ids).encode()).hexdigest()[:32]}.parquet"
+    return f"{text_hash(''.join(ids))}.parquet"
 
 
 def _read_each(

@@ -1,6 +1,5 @@
 """What a worker process reports before it gets work: versions, machine, disks, store access."""
 
-import hashlib
 import os
 import platform
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from koco_stream.io.cache import cache_folder
+from koco_stream.io.source_files import hash_of
 
 PACKAGE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
@@ -26,12 +26,10 @@ class VersionMismatch(Exception):
 @cache
 def source_hash() -> str:
     """A hash of all source files of `koco_stream`."""
-    digest = hashlib.sha256()
-    for source in sorted(PACKAGE.rglob("*.py")):
-        digest.update(
-            str(source.relative_to(PACKAGE)).encode() + b"\0" + source.read_bytes() + b"\0"
-        )
-    return digest.hexdigest()
+    sources = {
+        str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")
+    }
+    return hash_of(sources)
 
 
 @cache

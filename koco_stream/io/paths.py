@@ -60,8 +60,9 @@ class StorePath:
         try:
             with self.explained():
                 return bool(self.filesystem.get_file_info(self.key).is_file)
-        except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
+        except (OSError, ValueError) as error:
+            # no file can have such a name
+            if isinstance(error, ValueError) or error.errno == errno.ENAMETOOLONG:
                 return False
             raise
 

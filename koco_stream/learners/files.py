@@ -6,16 +6,14 @@ a cohort, and run no file whose hash differs.
 """
 
 import json
-import shutil
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from types import ModuleType
 
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import json_text
+from koco_stream.io.files import json_text, write_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.source_files import hash_of, import_file, source_files
 
@@ -38,19 +36,10 @@ def _folder(code: str) -> Path:
 
 def _keep(files: dict[str, str], code: str) -> None:
     """Write a learner's files to the cache folder, unless they are there."""
-    folder = _folder(code)
-    if folder.exists():
-        return
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
-        for name, text in files.items():
-            (made / name).parent.mkdir(parents=True, exist_ok=True)
-            (made / name).write_text(text, encoding="utf-8")
-        made.rename(folder)
-    except OSError:
-        shutil.rmtree(made, ignore_errors=True)
-        if not folder.exists():  # else another process was faster
-            raise
+    for name, text in files.items():
+        path = _folder(code) / name
+        if not path.is_file():
+            write_text(path, text)
 
 
 def _kept(code: str) -> dict[str, str]:

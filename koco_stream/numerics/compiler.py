@@ -4,7 +4,6 @@ There is no fastmath and no parallel loop, so every sum has a fixed order. The c
 function's file, all that it imports, and the versions of numba and Python.
 """
 
-import hashlib
 import os
 import re
 import sys
@@ -17,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from koco_stream.io.cache import private_folder
+from koco_stream.io.files import text_hash
 from koco_stream.io.fingerprint import PACKAGE, source_hash
 from koco_stream.io.source_files import hash_of, source_files
 
@@ -28,7 +28,7 @@ IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*
 def versioned(text: str) -> str:
     """A hash (16 hexadecimal digits) of a text and the compiler's versions."""
     text = f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return text_hash(text)[:16]
 
 
 @cache
