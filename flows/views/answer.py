@@ -59,6 +59,7 @@ SINGLE = (
     *METRICS,
     "seconds",
 )
+UNSAID = (AS_STORED, "ok")  # values that go without saying
 # columns that are left out where all rows have the same value
 SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
 
@@ -216,17 +217,12 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     }
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size"} | (hashes if one_each else set())  # sketch_size is among the parameters
-    kept = []
-    same = []
-    for name in names:
-        values = pc.unique(table.column(name)).to_pylist()
-        if values == [None] or name in dull:
-            continue
-        if name not in SAME or len(values) > 1:
-            kept.append(name)
-        elif values[0] not in (AS_STORED, "ok"):  # these go without saying
-            same.append(f"{name}={values[0]}")
-    return kept, [f"all rows: {' '.join(same)}"] if same else []
+    values = {name: pc.unique(table.column(name)).to_pylist() for name in names if name not in dull}
+    told = {name: found for name, found in values.items() if found != [None]}
+    same = {name: found[0] for name, found in told.items() if name in SAME and len(found) == 1}
+    said = [f"{name}={value}" for name, value in same.items() if value not in UNSAID]
+    remarks = [f"all rows: {' '.join(said)}"] * bool(said)
+    return [name for name in told if name not in same], remarks
 
 
 def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], list[str]]:
