@@ -277,8 +277,11 @@ class KeptJobs:
 
     def _not_wanted(self) -> list[str]:
         """The jobs to cancel: first those still queued, then those without work."""
-        workers = self.cluster.scheduler.workers.values()
-        busy = {job_of(worker) for worker in workers if worker.processing}
+        busy = {
+            job_of(worker)
+            for worker in self.cluster.scheduler.workers.values()
+            if worker.processing
+        }
         free = sorted(
             (name for name in self.cluster.worker_spec if name not in busy),
             key=lambda name: name in self.fruitful,

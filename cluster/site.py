@@ -192,9 +192,11 @@ def read_site(name: str) -> AnySite:
         )
     kind = str(content.get("kind"))
     if kind not in KINDS:
-        unknown = f"{kind!r} is not a kind of site{nearest(kind, list(KINDS))}"
-        missing = f"this key is missing; give one of {', '.join(KINDS)}"
-        found = unknown if "kind" in content else missing
+        found = (
+            f"{kind!r} is not a kind of site{nearest(kind, list(KINDS))}"
+            if "kind" in content
+            else f"this key is missing; give one of {', '.join(KINDS)}"
+        )
         raise WrongInput(f"{_location(path, text, ['kind'])}: {found}")
     try:
         return KINDS[kind].model_validate(content)

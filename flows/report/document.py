@@ -149,8 +149,11 @@ def came_from(source: dict[str, Any]) -> str:
 
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     sections = Sections(store, sweep)
-    curves = [*sections.charts(CURVES)][:1]
-    plots = [(title, drawn(spec)) for one in curves for title, spec in one.files(MOST_PLOTS)]
+    plots = [
+        (title, drawn(spec))
+        for curves in [*sections.charts(CURVES)][:1]
+        for title, spec in curves.files(MOST_PLOTS)
+    ]
     left = len(sections.streams) - len(plots)
     return rendered(
         "notebook.html",

@@ -63,8 +63,7 @@ def limits_of(
 def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     """A sentence on a learner that takes more time than all others together without a limit."""
     longest = longest_of(planned.taken)
-    limited = checked.sweep.time_limit is not None
-    if longest is None or limited or planned.taken[longest] < LONG:
+    if longest is None or checked.sweep.time_limit or planned.taken[longest] < LONG:
         return []
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()
