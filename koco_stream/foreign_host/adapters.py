@@ -3,7 +3,7 @@
 import math
 import re
 from collections import deque
-from inspect import Parameter
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from koco_stream.errors import WrongInput
 from koco_stream.foreign_host.target import class_of, signature_of
 from koco_stream.types import Array
 
-BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)  # as arguments are given
 # A constructor's argument that is the seed of its random numbers.
 SEEDS = ("seed", "random_state")
 # A probability is held within these, so that its log-odds are finite.
@@ -31,11 +30,16 @@ OPTION = re.compile(r"(?<!\S)-(?:-([^\s=]+)=?|([a-zA-Z]))\s*((?!--|-[a-zA-Z])\S*
 # Those for which a sweep has other means, or that make a run depend on files, and why they are
 # refused.
 REFUSED = {
-    "data d cache c cache_file kill_cache k passes daemon port json dsjson csv": "the rows are the"
-    " dataset's",
-    "initial_regressor i final_regressor f readable_model invert_hash predictions p"
-    " raw_predictions r": "a run reads and writes no files",
-    "hash hash_seed": "features are numbers, not hashed",
+    **dict.fromkeys(
+        "data d cache c cache_file kill_cache k passes daemon port json dsjson csv".split(),
+        "the rows are the dataset's",
+    ),
+    **dict.fromkeys(
+        "initial_regressor i final_regressor f readable_model invert_hash predictions p"
+        " raw_predictions r".split(),
+        "a run reads and writes no files",
+    ),
+    **dict.fromkeys(["hash", "hash_seed"], "features are numbers, not hashed"),
     "link": "it changes what is shown, not what is learnt, and the loss is that of the prediction"
     " without it",
 }
@@ -59,25 +63,15 @@ def log_odds(p: float) -> float:
 class Adapter:
     """A class of another library and arguments for it; after `start`, a learner.
 
-    names: of the arguments that it has, and any other if `takes_any`. draws: whether its random
-    numbers may depend on the seed that it is then given. classifies: whether it learns from labels
-    −1 and +1 only. loss: the name of ours for its predictions.
+    signature: how it takes arguments. draws: whether its random numbers may depend on the seed that
+    it is then given. classifies: whether it learns from labels −1 and +1 only. loss: the name of
+    ours for its predictions.
     """
-
-    classifies: bool
-    loss: str
 
     def __init__(self, found: Any, given: dict[str, Any]) -> None:
         self.found, self.given, self.signature = found, given, signature_of(found)
-        kinds = {q.name: q.kind for q in self.signature.parameters.values()}
-        self.takes_any = Parameter.VAR_KEYWORD in kinds.values()
-        self.names = [name for name, kind in kinds.items() if kind in BY_NAME]
-        self.seeds = [name for name in SEEDS if name in kinds][:1]
+        self.seeds = [name for name in SEEDS if name in self.signature.parameters][:1]
         self.draws = not set(self.seeds).issubset(given)
-
-    def check(self) -> None:
-        """Raise `TypeError` if an argument is missing."""
-        self.signature.bind(**dict.fromkeys(self.seeds, 0) | self.given)
 
     def start(self, seed: int, n_features: int, dense: bool) -> None:
         """Make the learner, whose rows have all their features if `dense`."""
@@ -109,11 +103,9 @@ class River(Adapter):
             except NotImplementedError:  # River's classifiers all have the method
                 self.has_probabilities = False
         predicted = self.learner.predict_one(x)
-        if predicted is None:
-            return 0.0
-        if self.classifies:
+        if self.classifies and predicted is not None:
             return 1.0 if predicted else -1.0
-        return float(predicted)
+        return float(predicted or 0.0)
 
 
 class ScikitLearn(Adapter):
@@ -122,8 +114,8 @@ class ScikitLearn(Adapter):
     def __init__(self, found: Any, given: dict[str, Any]) -> None:
         super().__init__(found, given)
         self.classifies = "classes" in signature_of(found.partial_fit).parameters
-        gives_log_odds = hasattr(found, "predict_proba") and not hasattr(found, "decision_function")
-        otherwise = "logistic" if self.classifies and gives_log_odds else "squared"
+        has_log_odds = hasattr(found, "predict_proba") and not hasattr(found, "decision_function")
+        otherwise = "logistic" if self.classifies and has_log_odds else "squared"
         usual = getattr(self.signature.parameters.get("loss"), "default", None)
         self.loss = SCIKIT_LEARN_LOSSES.get(str(given.get("loss", usual)), otherwise)
         self.has_learnt = False
@@ -149,8 +141,7 @@ class ScikitLearn(Adapter):
             return val.reshape(1, -1)
         from scipy.sparse import csr_matrix
 
-        indptr = np.array([0, val.size], np.int32)
-        return csr_matrix((val, idx, indptr), shape=(1, self.n_features))
+        return csr_matrix((val, idx, [0, val.size]), shape=(1, self.n_features))
 
     def _score(self, X: Any) -> float:
         if not self.has_learnt:
@@ -174,34 +165,27 @@ class VowpalWabbit(Adapter):
 
     def __init__(self, found: Any, given: dict[str, Any]) -> None:
         super().__init__(found, given)
-        self.names, self.takes_any, self.text = ["options"], False, given.get("options", "")
-        options = OPTION.findall(str(self.text))
-        self.options = {name or letter: value for name, letter, value in options}
-        self.has_seed = "random_seed" in self.options
-        self.draws = not self.has_seed and not DRAW_NOTHING.issuperset(self.options)
-        loss = self.options.get("loss_function", "")
-        self.classifies = loss in ("logistic", "hinge")
-        self.loss = loss if self.classifies else "squared"
-
-    def check(self) -> None:
-        """Raise `WrongInput` for an option that cannot stand in a sweep."""
+        self.signature = signature(lambda options="": None)
+        self.text = given.get("options", "")
         if not isinstance(self.text, str):
             raise WrongInput(f"options must be a text, as on vw's command line, not {self.text!r}")
+        self.options = {long or short: value for long, short, value in OPTION.findall(self.text)}
         for name, value in self.options.items():
-            shown = f"--{name}" if len(name) > 1 else f"-{name}"
-            for names, why in REFUSED.items():
-                if name in names.split() and (name, value) != ("link", "identity"):
-                    raise WrongInput(f"leave {shown} out of options: {why}")
+            if name in REFUSED and (name, value) != ("link", "identity"):
+                option = f"-{name}" if len(name) == 1 else f"--{name}"
+                raise WrongInput(f"leave {option} out of options: {REFUSED[name]}")
+        self.draws = "random_seed" not in self.options and not DRAW_NOTHING.issuperset(self.options)
+        self.classifies = self.options.get("loss_function") in ("logistic", "hinge")
+        self.loss = self.options["loss_function"] if self.classifies else "squared"
 
     def start(self, seed: int, n_features: int, dense: bool) -> None:
         """Make the learner."""
         from vowpalwabbit import LabelType, PredictionType
 
-        words = self.text.split() + ["--random_seed", str(seed)] * (not self.has_seed)
-        self.learner = self.found(arg_list=[*words, "--quiet"])
+        seeded = [] if "random_seed" in self.options else ["--random_seed", str(seed)]
+        self.learner = self.found(arg_list=[*self.text.split(), *seeded, "--quiet"])
         # It has pointers to the examples of an epoch, whose memory Python would free.
-        size = self.options.get("epoch_size", "")
-        self.in_use = deque[Any](maxlen=max(int(size), 1) if size.isdigit() else 1)
+        self.in_use = deque[Any](maxlen=max(int(self.options.get("epoch_size") or 1), 1))
         self.scalar = PredictionType.SCALAR
         predicts, learns = self.learner.get_prediction_type(), self.learner.get_label_type()
         if predicts != self.scalar or learns != LabelType.SIMPLE:
@@ -212,9 +196,8 @@ class VowpalWabbit(Adapter):
 
     def round(self, idx: Array, val: Array, label: float) -> float:
         """The prediction for a row, made as it is learnt."""
-        pairs = zip(idx.tolist(), val.tolist(), strict=True)
         # The space names the namespace of features that stand behind a bare `|`.
-        example = self.learner.example({" ": list(pairs)})
+        example = self.learner.example({" ": list(zip(idx.tolist(), val.tolist(), strict=True))})
         example.set_label_string(f"{label:.9g}")
         self.learner.learn(example)
         predicted = float(example.get_prediction(self.scalar))

@@ -37,14 +37,15 @@ def send(connection: Connection, *arrays: Any) -> None:
 def receive(connection: Connection, count: int) -> list[Array]:
     """The arrays of the next message, which are writable; `EOFError` at the end."""
     content = BytesIO(connection.recv_bytes())
-    return [np.load(content, allow_pickle=False) for _ in range(count)]
+    return [np.lib.format.read_array(content, allow_pickle=False) for _ in range(count)]
 
 
 def started(asked: dict[str, Any]) -> River | ScikitLearn | VowpalWabbit:
     """The learner that this process is asked for."""
     if asked["file"]:  # the target's module is this file
         import_file(asked["target"].partition(":")[0], Path(asked["file"]))
-    adapter, seed = adapter_of(asked["target"], asked["arguments"]), asked["seed"] % SEED_LIMIT
+    adapter = adapter_of(asked["target"], asked["arguments"])
+    seed = asked["seed"] % SEED_LIMIT
     random.seed(seed)
     np.random.seed(seed)
     adapter.start(seed, asked["n_features"], asked["dense"])
@@ -54,10 +55,10 @@ def started(asked: dict[str, Any]) -> River | ScikitLearn | VowpalWabbit:
 def predictions_of(learner: Any, progress: Array, block: list[Array]) -> Array:
     """A block's predictions, up to the first that is not finite."""
     indptr, labels, values, indices = block
-    predictions, shared = np.empty(labels.size), indices.size != values.size
+    predictions = np.empty(labels.size)
     for t, (lo, hi) in enumerate(pairwise(indptr.tolist())):
         progress[0] += 1
-        idx = indices if shared else indices[lo:hi]
+        idx = indices[lo:hi] if indices.size == values.size else indices  # of all rows
         predictions[t] = learner.round(idx, values[lo:hi], float(labels[t]))
         if not math.isfinite(predictions[t]):
             return predictions[: t + 1]
@@ -68,9 +69,8 @@ def in_words(error: BaseException) -> str:
     """An exception's text, and the last place in its learner's code."""
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     place = traceback.extract_tb(error.__traceback__)[-1]
-    if os.path.dirname(place.filename) == os.path.dirname(__file__):
-        return text
-    return f"{text} ({place.filename}, line {place.lineno})"
+    is_ours = os.path.dirname(place.filename) == os.path.dirname(__file__)
+    return text if is_ours else f"{text} ({place.filename}, line {place.lineno})"
 
 
 def listen(connection: Connection, blocks: SimpleQueue[list[Array]]) -> None:
@@ -84,23 +84,21 @@ def listen(connection: Connection, blocks: SimpleQueue[list[Array]]) -> None:
 
 def main() -> None:
     """Serve the process that started this one. The learner is made as its first rows arrive."""
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     connection = Connection(int(sys.argv[1]))
     progress = np.frombuffer(mmap.mmap(int(sys.argv[2]), 8), np.int64)
-    asked, learner = json.loads(connection.recv_bytes()), None
+    asked = json.loads(connection.recv_bytes())
+    learner = None
     blocks = SimpleQueue[list[Array]]()
     Thread(target=listen, args=(connection, blocks), daemon=True).start()
     while True:
         block = blocks.get()
-        found, seconds, error = np.zeros(0), 0.0, ""
         try:
             learner = learner or started(asked)
-            began = perf_counter()
-            found = predictions_of(learner, progress, block)
-            seconds = perf_counter() - began
-        except (Exception, SystemExit) as raised:  # a learner may raise anything
-            error = in_words(raised)
-        send(connection, found, seconds, error)
+            started_at = perf_counter()
+            answer = (predictions_of(learner, progress, block), perf_counter() - started_at, "")
+        except (Exception, SystemExit) as error:  # a learner may raise anything
+            answer = (np.zeros(0), 0.0, in_words(error))
+        send(connection, *answer)
 
 
 if __name__ == "__main__":

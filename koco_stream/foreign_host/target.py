@@ -11,13 +11,11 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.extras import remedy
 
-SHORT = {"vw": "vowpalwabbit:Workspace"}  # targets that have a short name
-
 
 @cache
 def class_of(target: str) -> Any:
     """The class that a target names."""
-    module, _, name = SHORT.get(target, target).partition(":")
+    module, _, name = ("vowpalwabbit:Workspace" if target == "vw" else target).partition(":")
     if not module or not name:
         raise WrongInput(f"{target!r} must have the form package.module:Class")
     inside = _imported(module)

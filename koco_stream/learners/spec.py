@@ -277,7 +277,7 @@ class Spec:
         one, and 0 is refused.
         """
         public = {**cls.defaults(), **reduced}
-        if "curvature" not in public or "curvature" in cls.irrelevant(public):
+        if "curvature" not in cls.defaults() or "curvature" in cls.irrelevant(public):
             return public
         if public["curvature"] is None:
             public["curvature"] = cls.usual_curvature(str(public["loss"]), real(public, "clip"))

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 
 import numpy as np
 
@@ -64,6 +65,18 @@ class ForksAndExits(Mean):
         if os.fork() == 0:
             time.sleep(60)
         os._exit(4)
+
+
+class SendsAPickle(Mean):
+    """Reading it would end the process that reads it."""
+
+    def __reduce__(self):
+        return os._exit, (5,)
+
+    def happens(self):
+        self.connection = Connection(int(sys.argv[1]))
+        self.connection.send(self)
+        return 0.0
 
 
 class IsNaN(Mean):

@@ -50,10 +50,12 @@ class ForeignLearner(Spec):
     @classmethod
     def parameter(cls, name: str) -> Any:
         """What checks a value of `name`; `WrongInput` with the nearest name if there is none."""
-        adapter = adapter_of(cls.target, {})
-        if not adapter.takes_any and name not in adapter.names:
-            near = nearest(name, adapter.names)
-            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}")
+        signature = adapter_of(cls.target, {}).signature
+        try:
+            signature.bind_partial(**{name: None})
+        except TypeError:
+            near = nearest(name, list(signature.parameters))
+            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}") from None
         return Argument(name)
 
     @classmethod
@@ -64,16 +66,12 @@ class ForeignLearner(Spec):
         and a library that is not installed.
         """
         public = super().complete(given)
+        adapter = adapter_of(cls.target, public)
         try:
-            adapter_of(cls.target, public).check()
+            adapter.signature.bind(**dict.fromkeys(adapter.seeds, 0) | public)
         except TypeError as error:
             raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
         return public
-
-    @classmethod
-    def refilled(cls, reduced: Public) -> Public:
-        """The arguments that were given: the constructor has the defaults of the others."""
-        return reduced
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
@@ -103,7 +101,7 @@ class ForeignLearner(Spec):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
-        return Params(cls.__name__, cls.target, q, cls.time_limit, cls.file)
+        return Params(cls, q, cls.time_limit)
 
     @classmethod
     def clock(cls, state: ForeignRun) -> float:

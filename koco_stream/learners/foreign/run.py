@@ -3,6 +3,7 @@
 It works in any thread: nothing is done by signal handlers, and a wait for an answer has an end.
 """
 
+import json
 import mmap
 import os
 import signal
@@ -18,14 +19,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import TimeLimit
-from koco_stream.foreign_host.host import receive, send
-from koco_stream.io.files import canonical_json
+from koco_stream.foreign_host import host
 from koco_stream.streams.rows import Rows, dense_rows
 from koco_stream.types import Array
 
-MODULE = "koco_stream.foreign_host.host"
 TAIL_BYTES = 4096  # what is kept of what the process writes
-CHUNK = 1 << 20
 LOOK_SECONDS = 0.1  # between looks whether the process has ended, or is late
 LAST_SECONDS = 1.0  # how long a process may take to end after it has closed its connection
 # The thread pools of BLAS and OpenMP: a worker has one core, and so has what it starts. Sets of
@@ -41,17 +39,11 @@ SETTINGS = {
 
 
 class Params(NamedTuple):
-    """What the process of a run needs to know.
+    """A `ForeignLearner`, its constructor's arguments, and the most seconds of the run."""
 
-    target: the class. arguments: of its constructor. time_limit: the most seconds of the run.
-    file: that of the target's module, or an empty text for one of an installed package.
-    """
-
-    name: str
-    target: str
+    learner: Any
     arguments: dict[str, Any]
     time_limit: float
-    file: str = ""
 
 
 class ForeignRun:
@@ -73,35 +65,44 @@ class ForeignRun:
         Whether its rows are given to it with all their features, zeros included.
     """
 
-    _fields = ()
-
     def __init__(self, params: Params, n_features: int, seed: int, dense: bool) -> None:
         self.params, self.dense, self.rounds, self.seconds = params, dense, 0, 0.0
-        # The process imports what this one can import.
-        path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
         self._connection, theirs = Pipe()
         with theirs, open(os.memfd_create("progress"), "wb") as progress:
             progress.truncate(8)
             self.progress = np.frombuffer(mmap.mmap(progress.fileno(), 8), np.int64)
             shared = theirs.fileno(), progress.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, *map(str, shared)],
+                [sys.executable, "-uP", "-m", host.__name__, *map(str, shared)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=shared,
-                env={**os.environ, **SETTINGS, "PYTHONPATH": path},
+                # The process imports what this one can import.
+                env={
+                    **os.environ,
+                    **SETTINGS,
+                    "PYTHONPATH": ":".join(map(os.path.abspath, sys.path)),
+                },
                 # A terminal's signals are for the sweep; and the process can be killed with those
                 # that it has started.
                 start_new_session=True,
             )
         self.close = weakref.finalize(self, _kill, self._process)
         self._tail = bytearray()
-        tail = (self._process.stdout, self._tail)
-        self._reader = Thread(target=_keep_tail, args=tail, daemon=True)
+        self._reader = Thread(
+            target=_keep_tail, args=(self._process.stdout, self._tail), daemon=True
+        )
         self._reader.start()
-        of_run = {"n_features": n_features, "seed": seed, "dense": dense}
-        self._connection.send_bytes(canonical_json({**params._asdict(), **of_run}).encode())
+        asked = {
+            "target": params.learner.target,
+            "file": params.learner.file,
+            "arguments": params.arguments,
+            "n_features": n_features,
+            "seed": seed,
+            "dense": dense,
+        }
+        self._connection.send_bytes(json.dumps(asked).encode())
 
     def _asdict(self) -> dict[str, Any]:
         return {}
@@ -122,7 +123,7 @@ class ForeignRun:
             The learner raised an exception, or an earlier block has failed.
         """
         if not self.close.alive:
-            raise RuntimeError(f"{self.params.name} has failed before, or was closed")
+            raise RuntimeError(f"{self.params.learner.__name__} has failed before, or was closed")
         first, last = rows.indptr[0], rows.indptr[-1]
         indices = rows.indices[first:last] if rows.index_stride else rows.indices
         block = rows._replace(
@@ -142,9 +143,10 @@ class ForeignRun:
 
     def _answer(self, *block: Array) -> Array:
         """The predictions for a block."""
-        started_at, name, limit = time.monotonic(), self.params.name, self.params.time_limit
+        started_at = time.monotonic()
+        name, limit = self.params.learner.__name__, self.params.time_limit
         try:
-            send(self._connection, *block)
+            host.send(self._connection, *block)
             while not self._connection.poll(LOOK_SECONDS):
                 if self._process.poll() is not None:  # what it has started may hold the connection
                     raise EOFError
@@ -155,11 +157,10 @@ class ForeignRun:
                         " time_limit in the sweep file, or learn from fewer rows by max_rows"
                         f"{self._last_words()}"
                     )
-            found, seconds, error = receive(self._connection, 3)
+            found, seconds, error = host.receive(self._connection, 3)
         except (EOFError, ConnectionError):
-            ended = self._how_it_ended()
             raise ChildProcessError(
-                f"the process of {name} {ended} ({self._when()}){self._last_words()}"
+                f"the process of {name} {self._how_it_ended()} ({self._when()}){self._last_words()}"
             ) from None
         if error:
             raise RuntimeError(f"{name}, {self._when()}: {error}")
@@ -177,8 +178,9 @@ class ForeignRun:
         if status >= 0:
             return f"ended with exit status {status}"
         names = {int(one): one.name for one in signal.Signals}  # without most real-time signals
-        memory = ", as happens when memory is short" if status == -signal.SIGKILL else ""
-        return f"was killed by {names.get(-status, f'signal {-status}')}{memory}"
+        return f"was killed by {names.get(-status, f'signal {-status}')}" + (
+            ", as happens when memory is short" * (status == -signal.SIGKILL)
+        )
 
     def _when(self) -> str:
         return f"round {self.progress[0]}" if self.progress[0] else "before its first round"
@@ -192,7 +194,7 @@ class ForeignRun:
 def _keep_tail(output: IO[bytes], tail: bytearray) -> None:
     """Read what the process writes to its end, and keep the last of it."""
     with output:
-        while piece := os.read(output.fileno(), CHUNK):
+        while piece := os.read(output.fileno(), TAIL_BYTES):
             tail[:] = (tail + piece)[-TAIL_BYTES:]
 
 

@@ -2,32 +2,26 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import psutil
 import pytest
 
 from koco_stream.errors import TimeLimit
+from koco_stream.learners.record import recorded
+from koco_stream.learners.saved import state_arrays
 from koco_stream.streams.inputs import as_rows
 from tests.helpers.foreign import CLASSES, advanced, scores, started
 from tests.helpers.project import ROOT, environment
 
 X, LABELS = np.ones((40, 3)), np.resize([1.0, -1.0, 0.5], 40)
 MEANS = [0.0, *(np.cumsum(LABELS)[:-1] / np.arange(1, 40))]
-CUTS = (5, 17)
 
 
-def run(name, cuts=CUTS, time_limit=60.0, **arguments):
+def run(name, time_limit=60.0, **arguments):
     """The predictions of a learner that may fail, and its state."""
-    learner, params, state = started(f"{CLASSES}:{name}", arguments, 3, time_limit=time_limit)
-    return advanced(learner, params, state, as_rows(X), LABELS, cuts), state
-
-
-def failure(kind, name, **arguments):
-    with pytest.raises(kind) as caught:
-        run(name, **arguments)
-    return str(caught.value)
+    parts = started(f"{CLASSES}:{name}", arguments, 3, time_limit=time_limit)
+    return advanced(*parts, as_rows(X), LABELS, cuts=(5, 17)), parts[2]
 
 
 @pytest.mark.parametrize(
@@ -49,35 +43,28 @@ def failure(kind, name, **arguments):
             {"at": 18},
             "{} was killed by SIGSEGV (round 18); it wrote last: the last line",
         ),
+        # at once, though another process holds its pipes
+        (ChildProcessError, "ForksAndExits", {"at": 3}, "ended with exit status 4 (round 3)"),
+        (ValueError, "SendsAPickle", {"at": 18}, "the magic string is not correct"),
         (TimeLimit, "Mean", {"time_limit": 0.01}, "(before its first round)"),
+        (
+            TimeLimit,
+            "Sleeps",
+            {"at": 18, "time_limit": 3},
+            "{} took longer than time_limit = 3 s (round 18); raise time_limit",
+        ),
     ],
 )
 def test_failure__is_told_with_its_round_and_reason(kind, name, given, said):
-    assert said.format(f"{CLASSES}:{name}") in failure(kind, name, **given)
+    with pytest.raises(kind) as caught:
+        run(name, **given)
+    assert said.format(f"{CLASSES}:{name}") in str(caught.value)
 
 
-def test_exit__is_seen_though_another_process_holds_the_pipes():
-    begun = time.monotonic()
-    assert "ended with exit status 4 (round 3)" in failure(ChildProcessError, "ForksAndExits", at=3)
-    assert time.monotonic() < begun + 30.0
-
-
-def test_time_limit__ends_a_learner_that_sleeps():
-    message = failure(TimeLimit, "Sleeps", at=18, time_limit=3)
-    assert message.startswith(
-        f"{CLASSES}:Sleeps took longer than time_limit = 3 s (round 18); raise time_limit"
-    )
-
-
-def test_after_a_failure__nothing_more_is_learnt():
-    learner, params, state = started(f"{CLASSES}:Raises", {"at": 1}, 3)
-    for message in ("this row is odd", "has failed before, or was closed"):
-        with pytest.raises(RuntimeError, match=message):
-            advanced(learner, params, state, as_rows(X), LABELS)
-
-
-def test_nan__ends_the_run_before_its_round():
+def test_nan__ends_the_run_before_its_round_and_nothing_more_is_learnt():
     (predictions, rounds), state = run("IsNaN", at=18)
+    with pytest.raises(RuntimeError, match="has failed before, or was closed"):
+        state.advance(as_rows(X), LABELS, predictions)
     assert rounds == state.rounds == 17
     assert np.isfinite(predictions[:17]).all()
     assert np.isnan(predictions[17])
@@ -85,8 +72,7 @@ def test_nan__ends_the_run_before_its_round():
 
 
 def test_output__is_no_answer():
-    (predictions, rounds), _ = run("Prints")
-    assert rounds == 40
+    (predictions, _), _ = run("Prints")
     np.testing.assert_allclose(predictions, MEANS)
 
 
@@ -96,9 +82,10 @@ def test_global_generators__are_seeded():
     assert len(set(found[0])) == 40
 
 
-def test_processes_of_the_learner__end_with_it():
+def test_state__has_no_arrays_and_its_processes_end_with_it():
     (_, rounds), state = run("StartsAProcess")
     assert rounds == 40
+    assert state_arrays(state) == recorded(state) == {}
     assert [p.name() for p in psutil.Process().children(recursive=True)].count("sleep") == 1
     state.close()
     state.close()  # again: nothing happens
@@ -122,12 +109,7 @@ time.sleep(60)
 
 def test_process__ends_when_the_one_that_started_it_is_killed():
     words = [sys.executable, "-c", PARENT]
-    parent = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), cwd=ROOT)
-    try:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), cwd=ROOT) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
         child.wait(20.0)  # raises if it is still there
-    finally:
-        parent.kill()
-        parent.wait()
-        parent.stdout.close()
