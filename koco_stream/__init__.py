@@ -42,10 +42,7 @@ def __getattr__(name: str) -> Any:
     # compiler. A learner of the registry has its name here.
     if name == "__all__":
         return __dir__()
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"koco_stream.{_MODULES[name]}"), name)
-    if not name.startswith("_"):
-        learners = importlib.import_module("koco_stream.learners").LEARNERS
-        if name in learners:
-            return learners[name]
-    raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")
+    module = _MODULES.get(name, "learners.registry")
+    return getattr(importlib.import_module(f"koco_stream.{module}"), name)

@@ -44,24 +44,21 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
         rank = features.shape[1]
     if rank is None:
         raise WrongInput("there are no rows to find the best function on")
-    w, width = np.zeros(rank), 2.0  # with this width all rows have curvature at w = 0
-    if rank == 0:
-        return w
+    w = np.zeros(rank)
+    # with this width all rows have curvature at w = 0
+    width, tolerance = (2.0, GAP) if loss == "hinge" else (0.0, TOLERANCE)
     for _ in range(MOST_STEPS):
-        here = _Point(blocks, loss, alpha, w, width)
-        if loss == "hinge" and here.gap <= GAP * here.hinge:
+        value, gradient, hessian, exact, gap = _seen_at(w, blocks, loss, alpha, width)
+        if gap <= tolerance * exact:
             return w
-        solved = here.gradient @ here.gradient <= 4.0 * alpha * here.value * (
-            0.1 * GAP if loss == "hinge" else TOLERANCE
-        )
-        if not solved:
-            direction = _newton_step(here.hessian, here.gradient, alpha)
-            values = here.along(direction)
+        if gradient @ gradient > 4.0 * alpha * 0.1 * tolerance * value:
+            direction = _newton_step(hessian, gradient, alpha)
+            values = _along(direction, w, blocks, loss, alpha, width)
             best = int(values.argmin())
-            if values[best] < here.value * (1.0 - 1e-15):
+            if values[best] < value * (1.0 - 1e-15):
                 w = w + STEPS[best] * direction
                 continue
-        if loss != "hinge":  # solved, or limited by rounding
+        if loss != "hinge":  # limited by rounding
             return w
         if width < 1e-12:
             break
@@ -71,37 +68,42 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
     )
 
 
-class _Point:
-    def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
-        self.blocks, self.loss, self.alpha, self.w, self.width = blocks, loss, alpha, w, width
-        r, norm2 = w.size, float(w @ w)
-        total, hinge, duals = 0.0, 0.0, 0.0
-        slopes, self.hessian = np.zeros(r), 2.0 * alpha * np.eye(r)
-        for features, y in blocks():
-            scores = features @ w
-            value, slope, curve = derivatives(loss, scores, y, width)
-            total += float(value.sum())
-            slopes += slope @ features
-            curved = np.flatnonzero(curve)
-            weighted = features[curved] * np.sqrt(curve[curved])[:, None]
-            self.hessian += weighted.T @ weighted
-            if loss == "hinge":
-                hinge += float(np.maximum(1.0 - y * scores, 0.0).sum())
-                duals += float(np.abs(slope).sum())
-        self.value = total + alpha * norm2
-        self.gradient = slopes + 2.0 * alpha * w
-        self.hinge = hinge + alpha * norm2
-        # The dual of the hinge: max Σa − ‖Σ a_t y_t φ_t‖²/(4α) over a in [0, 1]; the smoothed
-        # slopes are −a_t y_t.
-        self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
+def _seen_at(
+    w: Array, blocks: Blocks, loss: str, alpha: float, width: float
+) -> tuple[float, Array, Array, float, float]:
+    """The objective at w, smoothed, its gradient and Hessian; without smoothing, and how far that
+    is above its minimum at most.
+    """
+    value = exact = alpha * float(w @ w)
+    gradient, hessian = 2.0 * alpha * w, 2.0 * alpha * np.eye(w.size)
+    squares = 0.0
+    for features, y in blocks():
+        scores = features @ w
+        losses, slopes, curves = derivatives(loss, scores, y, width)
+        value += float(losses.sum())
+        exact += float(derivatives(loss, scores, y)[0].sum())
+        squares += float(slopes @ slopes)
+        gradient = gradient + slopes @ features
+        curved = np.flatnonzero(curves)
+        weighted = features[curved] * np.sqrt(curves[curved])[:, None]
+        hessian += weighted.T @ weighted
+    # 2α-strongly convex, the smoothed objective is at most ‖∇‖²/(4α) above its minimum. The dual
+    # bounds the other from below: max Σa − ‖Σ a_t y_t φ_t‖²/(4α) over a in [0, 1], from which
+    # smoothing takes Σ μa²/2; the slopes are −a_t y_t.
+    above = float(gradient @ gradient) / (4.0 * alpha) - 0.5 * width * squares
+    return value, gradient, hessian, exact, exact - value + above
 
-    def along(self, direction: Array) -> Array:
-        values = np.zeros(STEPS.size)
-        for features, y in self.blocks():
-            scores, change = features @ self.w, features @ direction
-            for k, s in enumerate(STEPS):
-                values[k] += derivatives(self.loss, scores + s * change, y, self.width)[0].sum()
-        return values + self.alpha * np.square(self.w + STEPS[:, None] * direction).sum(axis=1)
+
+def _along(
+    direction: Array, w: Array, blocks: Blocks, loss: str, alpha: float, width: float
+) -> Array:
+    """The smoothed objective after each of `STEPS`."""
+    values: Array = alpha * np.square(w + STEPS[:, None] * direction).sum(axis=1)
+    for features, y in blocks():
+        scores, change = features @ w, features @ direction
+        after = scores + STEPS[:, None] * change
+        values += derivatives(loss, after, y, width)[0].sum(axis=1)
+    return values
 
 
 def derivatives(
@@ -172,15 +174,12 @@ class Batch(OneAtATime):
         blocks = self._blocks(X, labels)
         loss, clip = self.learner.loss, self.learner.clip
         self.weights_ = best_linear(blocks, loss, self.alpha)
-        total, mistakes, self.largest_ = 0.0, 0, 0.0
-        for features, y_of_block in blocks():
-            scores = features @ self.weights_
-            self.largest_ = max(self.largest_, float(np.abs(scores).max(initial=0.0)))
-            predictions = np.clip(scores, -clip, clip)
-            total += float(derivatives(loss, predictions, y_of_block)[0].sum())
-            mistakes += int(((predictions >= 0.0) != (y_of_block >= 0.0)).sum())
-        self.mean_loss_ = total / labels.size
-        self.error_rate_ = mistakes / labels.size if (np.abs(labels) == 1.0).all() else None
+        scores = np.concatenate([features @ self.weights_ for features, _ in blocks()])
+        predictions = np.clip(scores, -clip, clip)
+        wrong = (predictions >= 0.0) != (labels >= 0.0)
+        self.largest_ = float(np.abs(scores).max())
+        self.mean_loss_ = float(derivatives(loss, predictions, labels)[0].mean())
+        self.error_rate_ = float(wrong.mean()) if (np.abs(labels) == 1.0).all() else None
         return self
 
     def predict(self, X: Any) -> Array:
@@ -193,9 +192,8 @@ class Batch(OneAtATime):
     def _blocks(self, X: Any, labels: Array) -> Blocks:
         def read() -> Iterator[tuple[Array, Array]]:
             for first in range(0, labels.size, BLOCK_ROWS):
-                stop = min(first + BLOCK_ROWS, labels.size)
-                rows = X.slice(first, stop - first) if hasattr(X, "slice") else X[first:stop]
-                yield np.asarray(self.learner.features(rows), np.float64), labels[first:stop]
+                these = slice(first, min(first + BLOCK_ROWS, labels.size))
+                yield np.asarray(self.learner.features(X[these]), np.float64), labels[these]
 
         first_block = next(read(), None)
         if first_block is not None and first_block[0].shape[1] * labels.size <= HELD_VALUES:

@@ -1,7 +1,6 @@
 """A classifier that wraps a learner: of two classes, or of each against the rest."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,12 +12,11 @@ from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import named
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
-from koco_stream.learners.kernel.kors import KORS
-from koco_stream.learners.saved import arrays_of, description, read_model, revived
+from koco_stream.learners.saved import contents, read_model, revived
+from koco_stream.learners.scan import learn_together
 from koco_stream.losses import of_log_odds
-from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
+from koco_stream.scikit_learn import Estimator, estimator_tags
 from koco_stream.streams.inputs import as_rows, label_vector
-from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
 
 INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")
@@ -96,14 +94,19 @@ class Classifier(Estimator):
                 )
         else:
             known = _known_classes(given)
-            learners = self._new_learners(known)
-        try:
-            scores = _advanced(learners, X, _signs(labels, known))
-        finally:
-            # The learners are kept after a divergence, but not after a rejected first call.
-            if learners[0].__sklearn_is_fitted__():
-                self.learners_, self.classes_ = learners, known
-        return self._class_of(scores.T if len(learners) > 1 else scores[0])
+            learners = [unlearnt(self.learner) for _ in known[0 if known.size > 2 else 1 :]]
+            if not learners[0].predicts:
+                raise WrongInput(
+                    f"{self.learner!r} predicts nothing, so it cannot classify; give a learner that"
+                    " uses its dictionary, such as PROSNKONS"
+                )
+        signs = _signs(labels, known)
+        first, *others = learners
+        rows, _ = first.begin(X, signs[0])
+        for one in others:
+            one._start(first.n_features_in_)
+        self.learners_, self.classes_ = learners, known
+        return self._classes_of(learn_together(learners, rows, signs))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from the rows of X in order, as `progressive` does."""
@@ -121,15 +124,13 @@ class Classifier(Estimator):
 
         With two classes, a value of at least 0 means the second class.
         """
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
         first, *others = self.learners_
         scores = [first.predict(X), *(one.predict(as_rows(X)) for one in others)]
         return np.stack(scores, axis=1) if others else scores[0]
 
     def predict(self, X: Any) -> Array:
         """The predicted class (n,) of each row of X (n, d), without learning."""
-        return self._class_of(self.decision_function(X))
+        return self._classes_of(np.atleast_2d(self.decision_function(X).T))
 
     @property
     def predict_proba(self) -> Callable[[Any], Array]:
@@ -151,12 +152,11 @@ class Classifier(Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write the classifier, whose classes are numbers or texts, to a file atomically."""
-        header: dict[str, Any] = {
-            "learner": "Classifier",
-            "of": description(unlearnt(self.learner)),
-        }
+        models = [unlearnt(self.learner)]
+        header: dict[str, Any] = {"learner": "Classifier", "learners": []}
         arrays: dict[str, Array] = {}
         if self.__sklearn_is_fitted__():
+            models += self.learners_
             classes = self.classes_.tolist()
             if not all(isinstance(one, bool | int | float | str) for one in classes):
                 raise WrongInput(
@@ -164,9 +164,10 @@ class Classifier(Estimator):
                     " texts"
                 )
             header |= {"classes": classes, "type": self.classes_.dtype.str}
-            header["learners"] = [description(one) for one in self.learners_]
-            for k, one in enumerate(self.learners_):
-                arrays |= {f"{k} {name}": array for name, array in arrays_of(one).items()}
+        for k, model in enumerate(models):
+            described, own = contents(model, f"{k} ")
+            header["learners"].append(described)
+            arrays |= own
         write_arrays(store_path(path), header, arrays)
 
     @classmethod
@@ -178,35 +179,26 @@ class Classifier(Estimator):
             raise WrongInput(
                 f"{path} holds {header['learner']}, not a classifier; use koco_stream.load"
             )
-
-        def one(described: dict[str, Any], prefix: str) -> Learner:
-            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
-            otherwise = "which is not the library's; give its class as learner"
-            return revived(Path(path), described, own, known, otherwise)
-
+        otherwise = "which is not the library's; give its class as learner"
         with named(store_path(path)):
-            model = cls(one(header["of"], "of "))
-            if "learners" in header:
-                learners = [one(part, f"{k} ") for k, part in enumerate(header["learners"])]
-                classes = np.array(header["classes"], header["type"])
-                model.learners_, model.classes_ = learners, classes
+            template, *learners = (
+                revived(Path(path), part, arrays, known, otherwise, f"{k} ")
+                for k, part in enumerate(header["learners"])
+            )
+            model = cls(template)
+            if learners:
+                model.learners_ = learners
+                model.classes_ = np.array(header["classes"], header["type"])
         return model
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict(X)`, as scikit-learn's classifiers have it."""
         return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
 
-    def _new_learners(self, classes: Array) -> list[Learner]:
-        if isinstance(self.learner, KORS):
-            raise WrongInput(
-                "KORS predicts nothing, so it cannot classify; give a learner that uses its"
-                " dictionary, such as PROSNKONS"
-            )
-        return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]
-
-    def _class_of(self, scores: Array) -> Array:
-        of_two = scores.ndim == 1
-        return self.classes_[(scores >= 0.0).astype(np.intp) if of_two else scores.argmax(axis=1)]
+    def _classes_of(self, scores: Array) -> Array:
+        """The classes (n,) for the learners' predictions (K, n)."""
+        of_two = len(scores) == 1
+        return self.classes_[(scores[0] >= 0.0).astype(np.intp) if of_two else scores.argmax(0)]
 
     def __getattr__(self, name: str) -> Any:
         if name == "predict_proba":
@@ -274,35 +266,3 @@ def _signs(labels: Array, classes: Array) -> Array:
             " it, or give all as classes to the first call"
         )
     return np.where(matches[1:] if classes.size == 2 else matches, 1.0, -1.0)
-
-
-def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
-    """Let the learners learn from the rows together; returns their predictions (K, n)."""
-    with ExitStack() as locked:
-        for learner in learners:
-            locked.enter_context(learner._lock)
-        rows, _ = learners[0].begin(X, signs[0])
-        for learner, y in zip(learners[1:], signs[1:], strict=True):
-            learner.begin(rows, y)
-        if learners[0].fit_intercept:
-            rows = with_intercept(rows)
-        predictions = np.empty(signs.shape)
-        states, done, failures = learners[0].advance_states(
-            [type(learner) for learner in learners],
-            [learner._params for learner in learners],
-            [learner._state for learner in learners],
-            rows,
-            signs,
-            predictions,
-        )
-        diverged = not failures and min(done) < rows.n_rows
-        for learner, state, rounds in zip(learners, states, done, strict=True):
-            learner._state, learner._diverged = state, diverged
-            learner.rounds_ += rounds
-            learner.warn_of_doubt()
-    for failure in failures.values():
-        raise failure
-    if diverged:
-        k = done.index(min(done))
-        raise learners[k].divergence(done[k], predictions[k, done[k]])
-    return predictions

@@ -5,36 +5,25 @@ from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, warn, why_diverged
+from koco_stream.errors import WrongInput, warn
 from koco_stream.io.array_file import write_arrays
 from koco_stream.io.paths import store_path
 from koco_stream.learners.docstring import completed
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.learners.saved import (
-    arrays_of,
-    description,
-    read_model,
-    restored,
-    revived,
-    state_arrays,
-)
-from koco_stream.learners.scan import Algorithm
-from koco_stream.learners.spec import SEED, Public
+from koco_stream.learners.saved import contents, read_model, restored, revived
+from koco_stream.learners.scan import Algorithm, learn_together
+from koco_stream.learners.spec import SEED, UNUSED_SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
-from koco_stream.scikit_learn import (
-    Estimator,
-    check_feature_names,
-    estimator_tags,
-    feature_names,
-    not_fitted,
-)
+from koco_stream.scikit_learn import Estimator, check_feature_names, estimator_tags, feature_names
 from koco_stream.streams.inputs import as_labels, as_rows
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
 # The attributes that `fit` resets.
-INTERNAL = ("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted")
-LEARNT = (*INTERNAL, "n_features_in_", "feature_names_in_", "rounds_")
+LEARNT = (
+    *("n_features_in_", "feature_names_in_", "rounds_"),
+    *("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted"),
+)
 
 
 class Learner(Algorithm, Estimator):
@@ -56,19 +45,13 @@ class Learner(Algorithm, Estimator):
     if X is a data frame, and `rounds_` the number of rows seen.
     """
 
-    n_features_in_: int
-    rounds_: int
-    _params: Any
-    _state: Any
-    _in_force: dict[str, Any]
-    _diverged = False
-    _warned = False
-    _doubted = False
+    _diverged = _warned = _doubted = False
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
         if "parameters" in vars(cls):
-            cls.__doc__ = completed(cls, (*cls.parameters, SEED))
+            draws = cls.always_stochastic or cls.stochastic != super().stochastic
+            cls.__doc__ = completed(cls, (*cls.parameters, SEED if draws else UNUSED_SEED))
 
     @classmethod
     def registered(cls) -> type[Self]:
@@ -106,7 +89,8 @@ class Learner(Algorithm, Estimator):
         FloatingPointError
             The learner diverged; the message has the row's number. Only `fit` can be called then.
         """
-        return self._learn(X, y)
+        rows, labels = self.begin(X, y)
+        return learn_together([self], rows, labels[np.newaxis])[0]
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from the rows of X (n, d) with labels y (n,), continuing from the last call.
@@ -134,8 +118,7 @@ class Learner(Algorithm, Estimator):
 
         The learner does not change.
         """
-        rows = self._rows_of(X)
-        return self.expect(self._params, self._readable_state(), rows)
+        return self.expect(self._params, self._state, self._rows_of(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as for scikit-learn's regressors."""
@@ -151,97 +134,53 @@ class Learner(Algorithm, Estimator):
         """
         import pyarrow as pa
 
-        before = vars(self).get("rounds_", 0)
-        states: list[dict[str, Any]] = []
-        predictions = self._learn(X, y, states)
-        pairs = zip(predictions, as_labels(y, predictions.size), strict=True)
-        losses = np.array([loss_value(LOSSES[self.loss], *pair) for pair in pairs], np.float64)
-        columns = {name: [row[name] for row in states] for name in (states[0] if states else ())}
-        rounds = np.arange(before + 1, before + 1 + predictions.size)
-        return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **columns})
+        rows, labels = self.begin(X, y)
+        rounds = []
+        for t in range(labels.size):
+            row = rows._replace(indptr=rows.indptr[t : t + 2])
+            y_hat = learn_together([self], row, labels[np.newaxis, t : t + 1], t)[0, 0]
+            rounds.append(
+                {
+                    "t": self.rounds_,
+                    "prediction": y_hat,
+                    "loss": loss_value(LOSSES[self.loss], y_hat, labels[t]),
+                    **recorded(self._state),
+                }
+            )
+        return pa.Table.from_pylist(rounds)
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file atomically; once loaded, it goes on to the same bits.
 
         A subclass is loaded by its own `load`; `koco_stream.load` returns the library's class.
         """
-        write_arrays(store_path(path), description(self), arrays_of(self))
+        write_arrays(store_path(path), *contents(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load a learner of this class. Raises `WrongInput` for another file or a damaged one."""
-        otherwise = f"not {cls.__name__}; use koco_stream.load"
+        known = {cls.registered().__name__: cls}
         return revived(
-            Path(path), *read_model(Path(path)), {cls.registered().__name__: cls}, otherwise
+            Path(path), *read_model(Path(path)), known, f"not {cls.__name__}; use koco_stream.load"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
-        # nothing that can be recomputed.
-        with self._lock:
-            pickled = super().__getstate__()
-            if pickled.pop("_params", None) is not None:
-                arrays = state_arrays(pickled.pop("_state"))
-                pickled["_arrays"] = {name: array.copy() for name, array in arrays.items()}
-            return pickled
-
-    def __setstate__(self, pickled: dict[str, Any]) -> None:
-        arrays = pickled.pop("_arrays", None)
-        vars(self).update(pickled)
-        if arrays is not None:
-            new = type(self)(**self._in_force)
-            new._start(self.n_features_in_)
-            self._params, self._state = new._params, restored(new._state, arrays, self.grows)
-
-    def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
-        """Learn like `progressive`; if `states` is given, append what is recorded of each round."""
-        rows, labels = self.begin(X, y)
-        if self.fit_intercept:
-            rows = with_intercept(rows)
-        predictions = np.empty(rows.n_rows)
-        size = max(rows.n_rows, 1) if states is None else 1
-        for first in range(0, rows.n_rows, size):
-            these = slice(first, first + size)
-            block = rows._replace(indptr=rows.indptr[first : first + size + 1])
-            self._state, done = self.advance(
-                self._params, self._state, block, labels[these], predictions[these]
-            )
-            self.rounds_ += done
-            if done < block.n_rows:
-                self._diverged = True
-                raise self.divergence(first + done, predictions[first + done])
-            if states is not None:
-                states.append(recorded(self._state))
-        self.warn_of_doubt()
-        return predictions
-
     def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
-        """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels."""
+        """Check X (n, d) and y (n,) and start the learner if it is new; returns the rows, with its
+        intercept, and labels.
+        """
         if not self.__sklearn_is_fitted__():
             self._public()  # a wrong parameter is told before what it makes of the labels
-        rows = self._checked(X)
+        rows = self._rows_of(X)
         labels = as_labels(y, rows.n_rows)
         check_labels(self.loss, labels)
         self._warn_of_large(labels)
-        self._start(rows.n_features, feature_names(X))
+        self._start(rows.n_features - bool(self.fit_intercept), feature_names(X))
         return rows, labels
 
-    def divergence(self, row: int, prediction: float) -> FloatingPointError:
-        """The exception for a prediction that is not finite."""
-        return FloatingPointError(f"{self!r} diverged: {why_diverged(f'row {row}', prediction)}")
-
     def _rows_of(self, X: Any) -> Rows:
-        """X (n, d) as rows for a fitted learner, with its intercept."""
-        if not self.__sklearn_is_fitted__():
-            raise not_fitted(self)
-        rows = self._checked(X)
-        return with_intercept(rows) if self.fit_intercept else rows
-
-    def _checked(self, X: Any) -> Rows:
-        """X (n, d) as rows, if the learner may learn or predict from them."""
-        given, name = self.get_params(), type(self).__name__
-        in_force = vars(self).get("_in_force", given)
-        changed = [q for q, value in given.items() if value != in_force[q]]
+        """X (n, d) as rows with the intercept, if the learner may learn or predict from them."""
+        in_force, name = vars(self).get("_in_force", {}), type(self).__name__
+        changed = [q for q, value in in_force.items() if getattr(self, q) != value]
         if changed:
             raise WrongInput(
                 f"{', '.join(changed)} changed since learning began; call fit to start again, or"
@@ -249,9 +188,10 @@ class Learner(Algorithm, Estimator):
             )
         if self._diverged:
             raise WrongInput(f"{self!r} diverged; call fit to start again, with other parameters")
-        if self.__sklearn_is_fitted__():
+        if in_force:
             check_feature_names(name, vars(self).get("feature_names_in_"), X)
-        return as_rows(X, vars(self).get("n_features_in_"), name)
+        rows = as_rows(X, vars(self).get("n_features_in_"), name)
+        return with_intercept(rows) if self.fit_intercept else rows
 
     def _public(self) -> Public:
         """All parameters, checked."""
@@ -271,25 +211,41 @@ class Learner(Algorithm, Estimator):
         self._params = params
         self._in_force = self.get_params()
         self.n_features_in_ = n_features
+        self.rounds_ = 0
         if names is not None:
             self.feature_names_in_ = names
-        self.rounds_ = 0
 
-    def _readable_state(self) -> Any:
-        """The state, prepared for reading. Preparing it never changes later results."""
-        return self._state
+    def __getstate__(self) -> dict[str, Any]:
+        # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
+        # nothing that can be recomputed.
+        with self._lock:
+            arrays = {name: array.copy() for name, array in contents(self)[1].items()}
+            pickled = {**super().__getstate__(), "_arrays": arrays}
+            return {k: v for k, v in pickled.items() if k not in ("_params", "_state")}
+
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        arrays = pickled.pop("_arrays")
+        vars(self).update(pickled)
+        if "_in_force" in pickled:
+            new = type(self)(**self._in_force)
+            new._start(self.n_features_in_)
+            self._params, self._state = new._params, restored(new._state, arrays, self.grows)
 
     def _warn_of_large(self, labels: Array) -> None:
         """Warn once if labels are beyond the clip, so that no prediction can reach them."""
         # not the largest of |y|: it would take longer to get memory for |y| than to compare
-        if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
+        if (
+            not self._warned
+            and labels.size
+            and max(labels.max(), -labels.min()) > self.clip
+            and "clip" not in self.irrelevant(self._public())
+        ):
             self._warned = True
-            if "clip" not in self.irrelevant(self._public()):
-                warn(
-                    f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
-                    " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
-                    " the labels or raise clip"
-                )
+            warn(
+                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
+                " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
+                " the labels or raise clip"
+            )
 
     def warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""

@@ -26,7 +26,7 @@ def copied_to_cache(path: Path) -> str:
     files = source_files(path)
     code = hash_of(files)
     ORIGINS[code] = path.absolute()
-    _keep(files, code)
+    _write(files, code)
     return code
 
 
@@ -34,15 +34,14 @@ def _folder(code: str) -> Path:
     return private_folder("learners") / code
 
 
-def _keep(files: dict[str, str], code: str) -> None:
-    """Write a learner's files to the cache folder, unless they are there."""
+def _write(files: dict[str, str], code: str) -> None:
+    """Write a learner's files to the cache folder, but for those that are there."""
     for name, text in files.items():
-        path = _folder(code) / name
-        if not path.is_file():
-            write_text(path, text)
+        if not (_folder(code) / name).exists():
+            write_text(_folder(code) / name, text)
 
 
-def _kept(code: str) -> dict[str, str]:
+def _cached(code: str) -> dict[str, str]:
     """A learner's files in the cache folder; empty if they are not there."""
     folder = _folder(code)
     return {
@@ -53,7 +52,7 @@ def _kept(code: str) -> dict[str, str]:
 
 def send(store: AnyPath, code: str) -> None:
     """Write a learner's files from the cache folder to the store, from where workers take them."""
-    note = {"files": _kept(code), "origin": str(ORIGINS[code])}
+    note = {"files": _cached(code), "origin": str(ORIGINS[code])}
     _sent(store, code).write_text(json_text(note))
 
 
@@ -66,7 +65,7 @@ def fetch(store: AnyPath, name: str, code: str) -> None:
     origin = Path(note["origin"])
     if origin.exists():
         _check(name, code, hash_of(source_files(origin)), str(origin))
-    _keep(note["files"], code)
+    _write(note["files"], code)
 
 
 def _sent(store: AnyPath, code: str) -> StorePath:
@@ -84,7 +83,7 @@ def _check(name: str, code: str, found: str, where: str) -> None:
 
 def imported(place: str, code: str) -> ModuleType:
     """The module of a learner's file, imported from the cache folder."""
-    name, folder, files = f"{Path(place).stem}_{code}", _folder(code), _kept(code)
+    name, folder, files = f"{Path(place).stem}_{code}", _folder(code), _cached(code)
     _check(place, code, hash_of(files), str(folder))
     with IMPORTING:
         if name in sys.modules:

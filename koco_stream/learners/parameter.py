@@ -63,9 +63,8 @@ class Parameter:
         other, values = self.matters_if
         if not values:
             return "not used"
-        if isinstance(values, range):
-            return f"only with {other} from {values[0]}"
-        return f"only with {other} {' or '.join(map(str, values))}"
+        has = f"from {values[0]}" if isinstance(values, range) else " or ".join(map(str, values))
+        return f"only with {other} {has}"
 
     def check(self, value: Any) -> Value:
         """The value in the parameter's type; `WrongInput` with what is allowed if it is wrong."""

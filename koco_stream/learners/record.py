@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from koco_stream.kernels.dictionary import Points
+from koco_stream.learners.saved import fields_of
 
 # Fields of a state that a record shows for each round, if the state has them: cumulative counts of
 # rare events, and the events of a dictionary.
@@ -17,16 +17,11 @@ RECORDED = {
 
 def recorded(state: Any) -> dict[str, Any]:
     """What a learner tells of its last round, from its state: by column of `Learner.record`."""
-    found: dict[str, Any] = {}
-    for name, value in state._asdict().items():
-        if isinstance(value, Points):
-            found["dictionary_size"] = int(value.n)
-        elif isinstance(value, tuple):
-            found.update(recorded(value))
-        elif name in COUNTED:
-            found[name] = int(value)
-        elif name in RECORDED:
-            found[name] = RECORDED[name](value)
+    found = {}
+    for name, value in fields_of(state):
+        column = "dictionary_size" if name.endswith("points.n") else name.rpartition(".")[2]
+        if column in COUNTED or column in RECORDED:
+            found[column] = RECORDED.get(column, int)(value)
     return found
 
 

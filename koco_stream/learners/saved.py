@@ -1,6 +1,6 @@
 """Saving learners to files, and their states as named arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,39 +17,42 @@ from koco_stream.types import Array
 L = TypeVar("L")
 
 
-def description(model: Any) -> dict[str, Any]:
-    """Name and parameters of a learner, and the shape of what it has learnt, without its arrays."""
-    learnt = None
-    if vars(model).get("_state") is not None:
-        learnt = {"n_features": model.n_features_in_, "rounds": model.rounds_}
-        if "feature_names_in_" in vars(model):
-            learnt["feature_names"] = list(model.feature_names_in_)
-    return {
+def contents(model: Any, prefix: str = "") -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a file has of a learner: its name and parameters and the shape of what it has learnt,
+    and the arrays of its state by name.
+    """
+    header = {
         "learner": model.registered().__name__,
         "params": vars(model).get("_in_force") or model.get_params(),
-        "learnt": learnt,
+        "learnt": None,
     }
+    if not model.__sklearn_is_fitted__():
+        return header, {}
+    names = vars(model).get("feature_names_in_")
+    header["learnt"] = {
+        "n_features": model.n_features_in_,
+        "rounds": model.rounds_,
+        "feature_names": None if names is None else list(names),
+    }
+    return header, state_arrays(model._state, prefix)
 
 
-def arrays_of(model: Any) -> dict[str, Array]:
-    """The arrays of a learner's state by name; none before it has learnt."""
-    state = vars(model).get("_state")
-    return {} if state is None else state_arrays(state)
-
-
-def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
-    """The arrays of a learner's state by name, of a nested state by `outer.inner`, without what is
-    drawn again from the seed and read-only views.
+def fields_of(state: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a learner's state, those of a nested state by `outer.inner`, without what is
+    drawn again from the seed.
     """
-    arrays = {}
     for name, value in state._asdict().items():
         if isinstance(value, Frequencies):
             continue
-        if isinstance(value, tuple):
-            arrays.update(state_arrays(value, f"{prefix}{name}."))
-        elif value.flags.writeable:
-            arrays[prefix + name] = value
-    return arrays
+        if hasattr(value, "_asdict"):
+            yield from ((f"{name}.{inner}", one) for inner, one in fields_of(value))
+        else:
+            yield name, value
+
+
+def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
+    """The arrays of a learner's state by name, without read-only views."""
+    return {prefix + name: value for name, value in fields_of(state) if value.flags.writeable}
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -68,8 +71,9 @@ def revived(
     arrays: dict[str, Array],
     classes: Mapping[str, type[L]],
     otherwise: str,
+    prefix: str = "",
 ) -> L:
-    """The learner of the file `path` that a `description` and the arrays of its state stand for, as
+    """The learner of the file `path` that header and arrays of its `contents` stand for, as
     the class that `classes` has for its name; `otherwise` says why there may be none.
     """
     with named(store_path(path)):
@@ -78,9 +82,9 @@ def revived(
             raise Unreadable(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
-            names = learnt.get("feature_names")
+            names = learnt["feature_names"]
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
-            model._state = restored(model._state, arrays, model.grows)
+            model._state = restored(model._state, arrays, model.grows, prefix)
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
 
@@ -89,23 +93,25 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
     """A learner's state with its arrays replaced by saved ones, which may be larger with `grows`.
     Raises `ValueError` if one does not fit.
     """
-    fields = {}
-    for name, value in state._asdict().items():
-        if isinstance(value, Frequencies):
-            continue
-        if isinstance(value, tuple):
-            fields[name] = restored(value, arrays, grows, f"{prefix}{name}.")
-        elif value.flags.writeable:
-            saved = arrays.get(prefix + name)
-            if (
-                saved is None
-                or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)
-                or (saved.shape != value.shape and not grows)
-                or any(has < least for has, least in zip(saved.shape, value.shape, strict=True))
-            ):
-                raise ValueError(f"{prefix}{name} does not fit this version of the learner")
-            if saved.shape != value.shape:
-                room = aligned_zeros(1, saved.size) if saved.dtype == np.float64 else saved.copy()
-                value = fields[name] = room.reshape(saved.shape)
-            value[...] = saved
-    return state._replace(**fields)
+    for name, value in state_arrays(state).items():
+        saved = arrays.get(prefix + name)
+        if (
+            saved is None
+            or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)
+            or (saved.shape != value.shape and not grows)
+            or any(has < least for has, least in zip(saved.shape, value.shape, strict=True))
+        ):
+            raise ValueError(f"{prefix}{name} does not fit this version of the learner")
+        if saved.shape != value.shape:
+            room = aligned_zeros(1, saved.size) if saved.dtype == np.float64 else saved.copy()
+            value = room.reshape(saved.shape)
+            state = _with_field(state, name, value)
+        value[...] = saved
+    return state
+
+
+def _with_field(state: Any, name: str, value: Array) -> Any:
+    outer, _, inner = name.partition(".")
+    return state._replace(
+        **{outer: _with_field(getattr(state, outer), inner, value) if inner else value}
+    )

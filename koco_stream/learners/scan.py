@@ -6,11 +6,13 @@ A loop calls a learner's functions through global names, which `jit_with` binds 
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
+from koco_stream.errors import why_diverged
 from koco_stream.learners.spec import Spec
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit_with
@@ -154,4 +156,36 @@ class Algorithm(Spec):
         """
         predictions = np.empty(rows.n_rows)
         cls.compiled(predict_rows, "forward")(params, state, rows, predictions)
+        return predictions
+
+
+def learn_together(learners: Sequence[Any], rows: Rows, labels: Array, first_row: int = 0) -> Array:
+    """Let started learners of one class and parameters learn from the rows, each with its own
+    labels (K, n); returns their predictions (K, n).
+    """
+    with ExitStack() as locks:
+        for learner in learners:
+            locks.enter_context(learner._lock)
+        predictions = np.empty(labels.shape)
+        states, done, failures = learners[0].advance_states(
+            [type(learner) for learner in learners],
+            [learner._params for learner in learners],
+            [learner._state for learner in learners],
+            rows,
+            labels,
+            predictions,
+        )
+        least = min(done)
+        for learner, state, rounds in zip(learners, states, done, strict=True):
+            learner._state = state
+            learner.rounds_ += rounds
+            learner._diverged = not failures and least < rows.n_rows
+        for failure in failures.values():
+            raise failure
+        if least < rows.n_rows:
+            k = done.index(least)
+            why = why_diverged(f"row {first_row + least}", predictions[k, least])
+            raise FloatingPointError(f"{learners[k]!r} diverged: {why}")
+        for learner in learners:
+            learner.warn_of_doubt()
         return predictions

@@ -25,6 +25,7 @@ FIT_INTERCEPT = Parameter("fit_intercept", bool, "add a feature that is always 1
 SHARED = (LOSS, CLIP, FIT_INTERCEPT)
 WITHOUT_CLIP = (LOSS, replace(CLIP, matters_if=NEVER), FIT_INTERCEPT)
 SEED = Parameter("seed", int, "the seed of a learner's random numbers", low=0, high=2**63 - 1)
+UNUSED_SEED = replace(SEED, matters_if=NEVER)
 
 STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
 STEP_SCHEDULE = Parameter(
@@ -299,5 +300,4 @@ class Spec:
     @classmethod
     def identifying(cls, public: Public) -> Public:
         """The parameters in a run's identity: those with an effect."""
-        irrelevant = cls.irrelevant(public)
-        return {name: value for name, value in public.items() if name not in irrelevant}
+        return {name: public[name] for name in public if name not in cls.irrelevant(public)}

@@ -25,6 +25,7 @@ from koco_stream.learners.linear.fd_basis import Vectors
 from koco_stream.learners.linear.online_newton import forward, sketch_params, step
 from koco_stream.numerics.instructions.feature_rows import shape_for
 from koco_stream.numerics.lazy_maps import refresh_used
+from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
 FIRST_ALPHA = spec.Parameter(
@@ -108,17 +109,18 @@ class FrequentDirectionsLearner(Learner):
         """The weights u (d,), the intercept's last; of the rescaled features if `diagonal`."""
         return self._table() @ self._vectors().beta
 
-    def _readable_state(self) -> Any:
+    @classmethod
+    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
         # Materialising a column now and again later rounds otherwise than doing it once: so it is
         # done on a copy.
-        return deepcopy(self._state)
+        return super().expect(params, deepcopy(state), rows)
 
     def _vectors(self) -> Vectors:
         return Vectors(*self._state.small)
 
     def _table(self) -> Array:
         """The columns of R̄ (d, W), all up to date; their epochs and D are left out."""
-        state = self._readable_state()
+        state = deepcopy(self._state)
         refresh_used(state.maps, state.table, self._params.out_shape)
         state.table[:, state.maps.maps.shape[1] :] = 0.0
         return state.table
