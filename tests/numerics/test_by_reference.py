@@ -46,33 +46,8 @@ def counted(inner):
     return 1000.0 * inner.counts[()]
 
 
-@jit
-def calls(x, rounds):
-    given, total = by_reference(x), 0.0
-    for k in range(rounds):
-        total += called(given, 0.5 * k)
-    return total
-
-
-@jit
-def calls_with_values(x, rounds):
-    total = 0.0
-    for k in range(rounds):
-        total += called(x, 0.5 * k)
-    return total
-
-
-def outer(flag: bool = True) -> Outer:
-    return Outer(flag, np.arange(3.0), Inner(np.zeros((), np.int64), 0.25), (7, 8, 9), 5)
-
-
-@pytest.mark.parametrize("flag", [False, True])
-@pytest.mark.parametrize("rounds", [0, 1, 5])
-def test_by_reference__is_the_tuple(flag, rounds):
-    one, other = outer(flag), outer(flag)
-    assert calls(one, rounds) == calls_with_values(other, rounds)
-    assert one.w.tolist() == other.w.tolist()
-    assert one.inner.counts == other.inner.counts == rounds
+def outer() -> Outer:
+    return Outer(True, np.arange(3.0), Inner(np.zeros((), np.int64), 0.25), (7, 8, 9), 5)
 
 
 @jit
