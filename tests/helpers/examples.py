@@ -4,6 +4,10 @@ Sketches have such sizes that with or without `diagonal` a line of a learner's t
 width: it is part of a type, and a learner is compiled for each.
 """
 
+import inspect
+
+import numpy as np
+
 from koco_stream.learners import LEARNERS
 
 EXAMPLES = {name: {} for name in LEARNERS} | {
@@ -48,6 +52,16 @@ def sizes_of(name, given):
 
 def make(name, **more):
     return LEARNERS[name](**{**EXAMPLES[name], **more})
+
+
+def public(model):
+    """Every public attribute, read."""
+    properties = inspect.getmembers(type(model), lambda value: isinstance(value, property))
+    return {
+        name: np.asarray(getattr(model, name)).tobytes()
+        for name, _ in properties
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 # Texts that a spreadsheet takes for formulas.

@@ -3,7 +3,6 @@ was copied or kept.
 """
 
 import copy
-import inspect
 from contextlib import suppress
 from itertools import combinations
 
@@ -15,7 +14,7 @@ from koco_stream import OjaSON, WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.saved import state_arrays
 from tests.golden.cases import Case, inputs, made
-from tests.helpers.examples import EXAMPLES
+from tests.helpers.examples import EXAMPLES, public
 from tests.helpers.wire import as_on_a_worker
 
 HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
@@ -23,16 +22,6 @@ HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
 
 def bits(model):
     return [array.tobytes() for array in state_arrays(model._state).values()]
-
-
-def public(model):
-    """Every public attribute, read."""
-    properties = inspect.getmembers(type(model), lambda value: isinstance(value, property))
-    return {
-        name: np.asarray(getattr(model, name)).tobytes()
-        for name, _ in properties
-        if name.endswith("_") and not name.startswith("_")
-    }
 
 
 def leaves(state):

@@ -65,13 +65,3 @@ def eigen_of_rows(S):
     values = np.sum(R * R, axis=1)
     order = np.argsort(-values, kind="stable")
     return values[order], R[order] / np.sqrt(values[order])[:, None]
-
-
-def cholesky(A):
-    """The lower triangular L with LLᵀ = A, for a symmetric positive definite A."""
-    L = np.zeros_like(A)
-    for i in range(len(A)):
-        for k in range(i + 1):
-            rest = A[i, k] - L[i, :k] @ L[k, :k]
-            L[i, k] = np.sqrt(rest) if i == k else rest / L[k, k]
-    return L

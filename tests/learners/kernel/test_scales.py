@@ -105,13 +105,3 @@ def test_rounds__are_doubtful_by_what_a_row_moves_and_not_by_its_length(name, ro
     model = LEARNERS[name](kernel="linear")
     model.progressive(1e5 * rows, np.array([1.0, -1.0, 1.0]))
     assert (model._state.doubtful_rounds > 0) == doubtful
-
-
-@pytest.mark.filterwarnings("ignore:double precision")
-@pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
-def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(loss, doubtful):
-    draw = np.random.default_rng(0)
-    X = draw.standard_normal((4, 4))[draw.integers(0, 4, 200)]  # projected to the margin 1 before
-    model = LEARNERS["KONS"](1e-5, curvature=0.3, kernel="polynomial", loss=loss)
-    model.progressive(X, draw.choice([-1.0, 1.0], 200))
-    assert (model._state.doubtful_rounds > 0) == doubtful

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from koco_stream import OjaSON
 from koco_stream.learners.linear import oja_son
 from koco_stream.learners.linear.oja_basis import FOLDS
-from tests.oracles.exact_algebra import cholesky
+from tests.oracles.exact_algebra import gram_schmidt
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import Oja, SketchedNewton
 
@@ -29,11 +29,11 @@ class OjaFromAnyRows(Oja):
         self.V = self.start.astype(dtype)
 
     def orthonormal(self, gamma, q, g_hat):
-        kappa, V = 2 * gamma + gamma**2 * (g_hat @ g_hat), self.V + gamma * np.outer(q, g_hat)
-        L = cholesky(np.eye(len(q), dtype=self.dtype) + kappa * np.outer(q, q))
-        for i in range(len(q)):
-            V[i] = (V[i] - L[i, :i] @ V[:i]) / L[i, i]
-        return V
+        """With M, the root of I + κqqᵀ, the rows of L⁻¹M are orthonormal."""
+        kappa, size = 2 * gamma + gamma**2 * (g_hat @ g_hat), max(q @ q, self.dtype(1e-300))
+        share, outer = np.sqrt(1 + kappa * size) - 1, np.outer(q, q) / size
+        M, inverse = (np.eye(len(q)) + c * outer for c in (share, -share / (1 + share)))
+        return gram_schmidt(M) @ inverse @ (self.V + gamma * np.outer(q, g_hat))
 
 
 def sparse_rows(draw, n, seen, scale):

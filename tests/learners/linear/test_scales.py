@@ -45,14 +45,15 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
-@pytest.mark.parametrize("name", ["FDSON", "RPSON", "OjaSON"])
+@pytest.mark.parametrize("name", ["FDSON", "RPSON", "OjaSON", "KONS"])
 @pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
 def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, loss, doubtful):
     draw = np.random.default_rng(0)
-    X = draw.standard_normal((4, 4))[draw.integers(0, 4, 100)]  # projected to the margin 1 before
-    given = {"alpha": 1e-6, "step_size": 1e6, "curvature": 0.3, "sketch_size": 2, "loss": loss}
+    X = draw.standard_normal((4, 4))[draw.integers(0, 4, 200)]  # projected to the margin 1 before
+    given = {"alpha": 1e-5, "step_size": 1e6, "curvature": 0.3, "sketch_size": 2, "loss": loss}
+    given["kernel"] = "polynomial"
     model = LEARNERS[name](**options_of(name, given))
-    model.progressive(X, draw.choice([-1.0, 1.0], 100))
+    model.progressive(X, draw.choice([-1.0, 1.0], 200))
     assert (doubtful_rounds([model._state]) > 0) == doubtful
 
 
