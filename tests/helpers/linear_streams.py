@@ -15,11 +15,6 @@ def stream(seed, n=300, d=20, density=0.3, noise=0.1):
     return X, np.clip(X @ draw.standard_normal(d) + noise * draw.standard_normal(n), -1, 1)
 
 
-def start_of(model, d):
-    model.partial_fit(np.zeros((0, d)), np.zeros(0))
-    return model.sketch_
-
-
 def projections(m, seed, n):
     """The random vectors r_t (n, m) of an RPSON: its sketch after n rows e_t, for which ĝ_t is
     −e_t.

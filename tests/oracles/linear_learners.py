@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners import LEARNERS
-from tests.helpers.linear_streams import projections, start_of
+from tests.helpers.linear_streams import projections
 from tests.oracles import first_order
 from tests.oracles.losses import curvatures, slopes
 from tests.oracles.sketched_newton import (
@@ -115,7 +115,7 @@ def random_start(options, d):
     """
     if options["sketch_start"] == "gradients":
         return None
-    V = start_of(LEARNERS["OjaSON"](**options), d)
+    V = LEARNERS["OjaSON"](**options).partial_fit(np.zeros((0, d)), np.zeros(0)).sketch_
     return V[np.any(V != 0, axis=1)]
 
 
