@@ -194,9 +194,11 @@ def test_report__has_the_comparison_as_text_table_and_pictures(store):
 
 def block(number):
     """A block of three learners, which are in the same order on all."""
-    shared = {"title": f"d{number}", "source": f"d{number}", "metric": "error_rate", "choices": 1}
-    shared |= {"params": "{}", "failed": "", "seconds": None, "beats_constant": None}
-    shared |= {"losses": ["squared"], "lacking": ""}
+    shared = {
+        **{"title": f"d{number}", "source": f"d{number}", "metric": "error_rate", "choices": 1},
+        **{"params": "{}", "failed": "", "seconds": None, "beats_constant": None},
+        **{"losses": ["squared"], "lacking": ""},
+    }
     return [{**shared, "learner": name, "scores": [k]} for k, name in enumerate("ABC", number)]
 
 

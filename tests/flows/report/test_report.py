@@ -494,9 +494,11 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
         for rung, (rows, loss) in enumerate(((5, 0.4 - 0.1 * j), (None, 0.1 + 0.1 * j)))
     ]
     open_store(tmp_path)
-    decided = {name: None for name in DECISIONS.names}
-    decided |= {"rung": 1, "rounds": 5, "dataset": "set0", "order": "shuffled", "rank": 1}
-    decided |= {"learner": "AdaGrad", "params": "{}", "n_runs": 1, "goes_on": True}
+    decided = {
+        **dict.fromkeys(DECISIONS.names),
+        **{"rung": 1, "rounds": 5, "dataset": "set0", "order": "shuffled", "rank": 1},
+        **{"learner": "AdaGrad", "params": "{}", "n_runs": 1, "goes_on": True},
+    }
     (tmp_path / "results" / "halving").mkdir(parents=True)
     write_decisions(tmp_path, "s", [decided, decided | {"rank": 2, "goes_on": False}])
     found = screen(rows)

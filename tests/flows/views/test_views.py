@@ -36,8 +36,11 @@ from tests.helpers.pages import tables_of
 from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import written
 
-CLASSES = {"two": ("two", {}), "one": ("one:3", {"positive_class": 3.0})}
-CLASSES |= {"all": ("all:all", {"multiclass": "one-vs-rest"})}
+CLASSES = {
+    "two": ("two", {}),
+    "one": ("one:3", {"positive_class": 3.0}),
+    "all": ("all:all", {"multiclass": "one-vs-rest"}),
+}
 STREAMS = CLASSES | {"real": ("real", {})}
 LEARNERS = {"OGD": [None], "OjaSON": [None, 0, 1], "Constant": [None], "KORS": [None]}
 CONSTANT = {"constant_mean_loss": 0.5, "constant_error_rate": 0.5}
@@ -409,9 +412,11 @@ def answered(tmp_path_factory):
     folder, draw, rows = tmp_path_factory.mktemp("answers") / "store", random.Random(0), []
     for (learner, own), dataset, order in product(CONFIGURATIONS, ("real", "year"), (0, 1)):
         params = {**own, "clip": 2.0 if own.get("alpha") == 8.0 else 1.0}
-        told = {**params, "mean_loss": draw.random(), "seconds": draw.random(), "rounds": 9}
-        told |= {"order": "shuffled", "order_seed": order, "dataset": dataset}
-        told |= {"learner": learner, "params": json.dumps(params), "dataset_hash": dataset}
+        told = {
+            **{**params, "mean_loss": draw.random(), "seconds": draw.random(), "rounds": 9},
+            **{"order": "shuffled", "order_seed": order, "dataset": dataset},
+            **{"learner": learner, "params": json.dumps(params), "dataset_hash": dataset},
+        }
         rows.append({"run_id": f"{len(rows):032x}", "numbers": "own", "status": "ok", **told})
     for name, left_out in (("first", 8.0), ("second", 0.5)):
         put(folder, name, [row["run_id"] for row in rows if row.get("alpha") != left_out], ())
@@ -543,10 +548,8 @@ def test_order_and_limit__are_those_of_a_loop_over_the_rows(koco, results, answe
     """A table that is sorted and cut has what the whole table has there."""
     every = results("--json")
 
-    def alpha_of(row):
-        return json.loads(row["params"]).get("alpha")
-
-    rows = sorted(every, key=lambda row: (alpha_of(row) is None, alpha_of(row)))  # none: last
+    # without one: last
+    rows = sorted(every, key=lambda row: json.loads(row["params"]).get("alpha", math.inf))
     words = ("--sort", "alpha", "--limit", "5")
     assert results(*words, "--json") == rows[:5]
     assert f"{len(rows) - 5} more rows" in koco("results", "--store", answered, *words).stderr
