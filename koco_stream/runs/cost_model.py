@@ -36,9 +36,13 @@ class DataSize:
     @staticmethod
     def of(manifest: Manifest) -> "DataSize":
         """The size of a prepared dataset."""
-        shard_bytes = max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0)
-        counts = manifest.n_rows, manifest.n_features, manifest.n_values
-        return DataSize(*counts, shard_bytes, len(manifest.classes))
+        return DataSize(
+            manifest.n_rows,
+            manifest.n_features,
+            manifest.n_values,
+            max((copy_bytes(manifest, shard) for shard in manifest.shards), default=0),
+            len(manifest.classes),
+        )
 
     def rounds(self, stream: Stream) -> int:
         """The rounds in a stream of this dataset."""
