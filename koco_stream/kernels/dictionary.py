@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.kernels.kernel import Kernel, Others, value_at_itself, values_of
-from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.numerics.instructions.point_panels import BLOCK, inner_products, room_for
 from koco_stream.types import Array
@@ -141,7 +141,7 @@ def lacks_lines(points: Points, s: int) -> bool:
     return bool(too_few or points.entries[()] + s > points.rows.indices.size)
 
 
-@inlined
+@jit
 def kernel_row(
     kernel: Kernel, points: Points, idx: Array, val: Array, k: Array
 ) -> tuple[float, float]:
@@ -154,7 +154,7 @@ def kernel_row(
     return value_at_itself(kernel, n2), n2
 
 
-@inlined
+@jit
 def add_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
     """Make the row (idx, val) of round t, ‖x‖² = n2, point p: the next, or one that left."""
     for i in range(idx.size):

@@ -109,17 +109,24 @@ def clear_panel(panel: Points) -> None:
 
 
 @inlined
-def load_panel(panel: Points, history: History, rows: Rows, begin: int, learning: bool) -> None:
-    """Load the rows from `begin` on into a panel, and when learning into the history."""
+def load_panel(
+    kernel: Kernel,
+    panel: Points,
+    history: History,
+    rows: Rows,
+    begin: int,
+    learning: bool,
+    own: Array,
+) -> None:
+    """Load the rows from `begin` on into a panel, and when learning into the history; k(x, x) of
+    each into `own`.
+    """
     clear_panel(panel)
     for t in range(begin, min(begin + BLOCK, rows.indptr.size - 1)):
         idx, val = row(rows, t)
-        even = odd = 0.0
-        for i in range(0, idx.size, 2):
-            even += np.float64(val[i]) * np.float64(val[i])
-        for i in range(1, idx.size, 2):
-            odd += np.float64(val[i]) * np.float64(val[i])
-        add_point(panel, t - begin, idx, val, even + odd, t)
+        n2 = inner_products(panel.features, panel.line_of, idx, val, 0, own, 0)
+        add_point(panel, t - begin, idx, val, n2, t)
+        own[t - begin] = value_at_itself(kernel, n2)
         if learning:
             remember(history, idx, val)
 
@@ -157,10 +164,7 @@ def fill_tile(
     c_s·k(x_s, x_r) of the coefficients c, over even and odd s before the panel.
     """
     known = int(history.n[()])
-    load_panel(panel, history, rows, begin, learning)
-    for r in range(BLOCK):
-        own[r] = value_at_itself(kernel, panel.rows.norms[r])
-    sums[:] = 0.0
+    load_panel(kernel, panel, history, rows, begin, learning, own)
     n = int(history.n[()])
     for chunk in range(first, n, CHUNK):
         end = min(chunk + CHUNK, n)

@@ -52,7 +52,7 @@ from koco_stream.learners.spec import (
     whole,
 )
 from koco_stream.losses import loss_slope
-from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.numerics.instructions.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
@@ -143,12 +143,12 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     return f, n2
 
 
-@jit
+@inlined
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     return inspect(params, s, idx, val)[0]
 
 
-@jit
+@inlined
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     f, n2 = inspect(params, s, idx, val)
     count_far(s, n2, params.bandwidth)

@@ -8,8 +8,9 @@ Estimation, 1977; docs/errata.md, P9). An update takes O(J²) for J points.
 
 from typing import Any
 
+from koco_stream.kernels.dictionary import padded
+from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import OpenDictionaryLearner
-from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.spec import Public
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.instructions.point_panels import (
@@ -66,12 +67,32 @@ def add_coordinate(factor: Array, a: Array, n: int, variance: float) -> None:
     a[D, n] = variance
 
 
+@inlined
+def full(params: Any, s: Any, features: int) -> bool:
+    """Whether the dictionary lacks room."""
+    return kors.full(params.kors, s.kors, features)
+
+
+def enlarge(params: Any, s: Any, features: int) -> Any:
+    """The state with room for another point."""
+    inner = kors.enlarge(params.kors, s.kors, features)
+    room = inner.a.shape[1]
+    return s._replace(
+        kors=inner,
+        L=padded(s.L, room // BLOCK, room, BLOCK),
+        factor=padded(s.factor, room // BLOCK, room, BLOCK),
+        a=padded(s.a, len(s.a), s.a.shape[1] + room - s.L.shape[1]),
+    )
+
+
 class SpanLearner(OpenDictionaryLearner):
     """A learner with coordinates in the span of KORS's dictionary."""
 
+    full, enlarge = staticmethod(full), staticmethod(enlarge)
+
     @classmethod
     def to_params(cls, q: Public) -> Any:
-        return cls.filled(q, kors=KORS.to_params(q))
+        return cls.filled(q, kors=kors.KORS.to_params(q))
 
     def features(self, X: Any) -> Array:
         """The embedding φ̃ (n, J) of the rows of X (n, d) in the span of the dictionary (P3)."""

@@ -147,7 +147,7 @@ def probability(params: Params, s: State, k_tt: float) -> tuple[float, float]:
     return min(params.beta * factor(params) * (q / (params.ridge + q)), 1.0), q
 
 
-@inlined
+@jit
 def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
     """KORS, lines 4 to 6: draw z ~ B(p̃). Returns z, and whether rounding may have decided it.
 
@@ -173,7 +173,7 @@ def is_rounding(params: Params, k_tt: float, q: float, coin: float) -> bool:
     return low / (params.ridge + low) <= share < high / (params.ridge + high)
 
 
-@inlined
+@jit
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
     """KORS, line 6: add the row with weight 1/p̃ to the dictionary."""
     n, v = int(s.points.n[()]), s.a[V]
@@ -185,13 +185,13 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
     add_point(s.points, n, idx, val, n2, s.t[()])
 
 
-@jit
+@inlined
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """Always 0, since KORS predicts nothing."""
     return 0.0
 
 
-@jit
+@inlined
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """KORS, lines 3 to 6, on the row (idx, val); returns 0, or NaN if a kernel value overflowed."""
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])

@@ -127,12 +127,12 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     return panel_dot(z, 0, s.b[WEIGHTS], 0, params.rank), k_tt, n2
 
 
-@jit
+@inlined
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     return inspect(params, s, idx, val)[0]
 
 
-@jit
+@inlined
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     y_hat, k_tt, n2 = inspect(params, s, idx, val)
     s.t[()] += 1

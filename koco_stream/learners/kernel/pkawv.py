@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.kernels import earlier_rows
-from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, padded, panels
+from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, panels
 from koco_stream.kernels.earlier_rows import PastRows
-from koco_stream.learners.kernel import kors
+from koco_stream.learners.kernel import inverse, kors
 from koco_stream.learners.kernel.base import append_row, capacity, count_doubt, held, note_step
 from koco_stream.learners.kernel.inverse import (
     DF,
@@ -94,23 +94,13 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    room = s.kors.a.shape[1]
-    if kors.full(params.kors, s.kors, features):
-        inner = kors.enlarge(params.kors, s.kors, features)
-        room = inner.a.shape[1]
-        s = s._replace(
-            kors=inner,
-            L=padded(s.L, room // BLOCK, room, BLOCK),
-            factor=padded(s.factor, room // BLOCK, room, BLOCK),
-            a=padded(s.a, len(s.a), room + BLOCK),
-        )
-    return s._replace(past=earlier_rows.more_past(s.past, features, room))
+    s = inverse.enlarge(params, s, features)
+    return s._replace(past=earlier_rows.more_past(s.past, features, s.L.shape[1]))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    kors_lacks = kors.full(params.kors, s.kors, features)
-    return bool(kors_lacks or earlier_rows.lacks_past(s.past, features))
+    return inverse.full(params, s, features) or earlier_rows.lacks_past(s.past, features)
 
 
 class Row(NamedTuple):
@@ -127,7 +117,7 @@ class Row(NamedTuple):
     along: float
 
 
-@inlined
+@jit
 def inspect(
     params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float, joins: bool
 ) -> Row:
@@ -164,7 +154,7 @@ def embedded(params: Params, s: State, idx: Array, val: Array) -> tuple[float, f
     return k_tt, n2
 
 
-@jit
+@inlined
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """The prediction for the row (idx, val) in the next round, with the coin of that round, before
     it is truncated to [−C, C]. Does not learn.
@@ -176,7 +166,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     return row.f / (1.0 + row.spread)
 
 
-@jit
+@inlined
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     k_tt, n2 = embedded(params, s, idx, val)
     joins, by_rounding = kors.offer(params.kors, s.kors, k_tt)
@@ -197,7 +187,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     return held(y_hat, params.clip) if math.isfinite(k_tt) else math.nan
 
 
-@inlined
+@jit
 def enter(params: Params, s: State, row: Row, k_tt: float) -> None:
     """Add the coordinate of this round's row to the embedding, A⁻¹, ω and the past rows."""
     append_row(s.L, row.n - 1, s.a[PHI], 1.0, row.pivot)

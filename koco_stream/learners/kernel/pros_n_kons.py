@@ -11,15 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from koco_stream.learners.kernel.inverse import SpanLearner
-from koco_stream.learners.kernel.pros_n_kons_step import (
-    BOTH,
-    Params,
-    enlarge,
-    forward,
-    full,
-    init,
-    step,
-)
+from koco_stream.learners.kernel.pros_n_kons_step import BOTH, Params, forward, init, step
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -50,7 +42,6 @@ class PROSNKONS(SpanLearner):
     )
     curvature_share, params_type = 0.5, Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    full, enlarge = staticmethod(full), staticmethod(enlarge)
 
     def __init__(
         self,

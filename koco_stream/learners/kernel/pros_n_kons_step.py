@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import FIRST_ROOM, add_point, kernel_row, padded, panels
+from koco_stream.kernels.dictionary import FIRST_ROOM, add_point, kernel_row, panels
 from koco_stream.kernels.kernel import GAUSSIAN
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import append_row, count_doubt, held, note_step
@@ -98,22 +98,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
     )
 
 
-def enlarge(params: Params, s: State, features: int) -> State:
-    inner = kors.enlarge(params.kors, s.kors, features)
-    room = inner.a.shape[1]
-    return s._replace(
-        kors=inner,
-        L=padded(s.L, room // BLOCK, room, BLOCK),
-        factor=padded(s.factor, room // BLOCK, room, BLOCK),
-        a=padded(s.a, len(s.a), room),
-    )
-
-
-@inlined
-def full(params: Params, s: State, features: int) -> bool:
-    return kors.full(params.kors, s.kors, features)
-
-
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
     """Poster, line 11: the embedding φ̃ = L⁻¹k of the row x = (idx, val); returns ṽᵀφ̃, k(x, x) and
@@ -129,7 +113,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
-@inlined
+@jit
 def drop_rounding(s: State, n: int, k: Array, phi: Array) -> None:
     """Let 0 be what rounding has made of coordinates that are 0 (P9).
 
@@ -146,12 +130,12 @@ def drop_rounding(s: State, n: int, k: Array, phi: Array) -> None:
                 phi[p] = 0.0
 
 
-@jit
+@inlined
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     return inspect(params, s, idx, val)[0]
 
 
-@jit
+@inlined
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """Poster, lines 4 to 17: one round on the row (idx, val) with label y; returns ỹ.
 
@@ -209,7 +193,7 @@ def decides(params: Params, s: State, k_tt: float) -> bool:
     return params.carry != BOTH or k_tt - panel_dot(phi, 0, phi, 0, n) > NO_COORDINATE * k_tt
 
 
-@inlined
+@jit
 def enter(params: Params, s: State, k_tt: float) -> None:
     """Poster, lines 6 to 9 of the next round: the embedding has a coordinate for this round's row,
     and ω̃ = 0, Ã = αI where the learner restarts (P3, P4).

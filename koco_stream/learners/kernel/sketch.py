@@ -14,7 +14,7 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, more_room, padded, panels
 from koco_stream.learners.kernel.base import append_row
-from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
     panel_dot,
@@ -73,7 +73,7 @@ def with_room(d: Sketch) -> Sketch:
     )
 
 
-@inlined
+@jit
 def look_ahead(d: Sketch, tile: Array, rows: int) -> None:
     """Solve Lv = Dk for all rows of a tile, of which there are `rows`, with the points so far."""
     n = int(d.n[()])
@@ -85,7 +85,7 @@ def look_ahead(d: Sketch, tile: Array, rows: int) -> None:
         substitute_tile(d.L, n, d.ahead)
 
 
-@inlined
+@jit
 def solve(d: Sketch, tile: Array, r: int, k_tt: float) -> float:
     """Solve Lv = Dk for row r of the tile. Returns k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ.
 
