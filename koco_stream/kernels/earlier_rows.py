@@ -165,6 +165,9 @@ def fill_tile(
     """
     known = int(history.n[()])
     load_panel(kernel, panel, history, rows, begin, learning, own)
+    for i in range(coefficients.shape[0]):
+        for r in range(BLOCK):
+            sums[i, 0, r] = sums[i, 1, r] = 0.0
     n = int(history.n[()])
     for chunk in range(first, n, CHUNK):
         end = min(chunk + CHUNK, n)

@@ -138,7 +138,6 @@ class SharedKernelScan:
         for first in range(0, rows.n_rows, BLOCK):
             these, before = slice(first, first + BLOCK), int(self.history.n)
             running = zip(self.learners, self.states, self.live, strict=True)
-            self.sums[:] = 0.0
             needed = min((which.first_row(s) for which, s, live in running if live), default=before)
             fill_tile(
                 self.params[0].kernel,
