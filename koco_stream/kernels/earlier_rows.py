@@ -60,8 +60,6 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
         room = max(2 * room, n + rows)
     if held + non_zeros > entries:
         entries = max(2 * entries, held + non_zeros)
-    if (room, entries) == (history.indptr.size - 1, history.indices.size):
-        return history
     return history._replace(
         indptr=padded(history.indptr, room + 1),
         indices=padded(history.indices, entries),

@@ -76,18 +76,14 @@ def measure_close(
 @jit
 def squared_distance(idx: Array, val: Array, others: Array, values: Array) -> float:
     """‖x − z‖² of x = (idx, val) and z = (others, values)."""
-    total, k = 0.0, 0
-    for i in range(idx.size):
-        while k < others.size and others[k] < idx[i]:
-            total += values[k] * values[k]
-            k += 1
-        difference = np.float64(val[i])
-        if k < others.size and others[k] == idx[i]:
-            difference -= values[k]
-            k += 1
+    total, i, k = 0.0, 0, 0
+    while i < idx.size or k < others.size:
+        in_x = k == others.size or (i < idx.size and idx[i] <= others[k])
+        in_z = i == idx.size or (k < others.size and others[k] <= idx[i])
+        difference = (np.float64(val[i]) if in_x else 0.0) - (values[k] if in_z else 0.0)
         total += difference * difference
-    for i in range(k, others.size):
-        total += values[i] * values[i]
+        i += in_x
+        k += in_z
     return total
 
 

@@ -136,20 +136,11 @@ def whole(q: Public, name: str) -> int:
     return int(q[name])  # type: ignore[arg-type]
 
 
-def loss_and_clip(q: Public) -> dict[str, Any]:
-    """The fields `loss` and `clip`, with which the `Params` of every learner begin."""
-    return {"loss": LOSSES[str(q["loss"])], "clip": real(q, "clip")}
-
-
-def schedule_of(q: Public) -> int:
-    """The code of the step's schedule."""
-    return STEP_SCHEDULES[str(q["step_schedule"])]
-
-
 def newton_params(q: Public) -> dict[str, Any]:
     """The fields with which the `Params` of every online Newton step begin."""
     return {
-        **loss_and_clip(q),
+        "loss": LOSSES[str(q["loss"])],
+        "clip": real(q, "clip"),
         "alpha": real(q, "alpha"),
         "curvature": float(q["curvature"] or 0.0),
         "decreasing": q["curvature_schedule"] == "decreasing",

@@ -11,7 +11,7 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import Public, StreamSize, real, whole
 from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.point_panels import BLOCK
+from koco_stream.numerics.instructions.point_panels import BLOCK, room_for
 from koco_stream.types import Array
 
 # Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
@@ -49,6 +49,15 @@ class DictionaryLearner(KernelLearner):
     def dictionary_(self) -> Array:
         """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
         return OpenDictionaryLearner.joined(self._state) - 1
+
+
+def bounded_floats(q: Public, size: StreamSize) -> int:
+    """The most numbers in a dictionary of `budget` points; the old and the new arrays both exist
+    while it grows.
+    """
+    budget = whole(q, "budget")
+    lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
+    return 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget) + 2 * lines
 
 
 class OpenDictionaryLearner(DictionaryLearner):

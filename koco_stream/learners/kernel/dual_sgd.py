@@ -28,7 +28,6 @@ from koco_stream.kernels.dictionary import (
     lacks_lines,
     leave,
     no_points,
-    points_floats,
 )
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import (
@@ -40,7 +39,7 @@ from koco_stream.kernels.random_features import (
     fourier_row,
     frequencies,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner, held
+from koco_stream.learners.kernel.base import DictionaryLearner, bounded_floats, held
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
@@ -214,9 +213,5 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        budget, D = whole(q, "budget"), whole(q, "n_frequencies")
-        lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
-        # The old and the new arrays both exist while the dictionary grows.
-        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget)
-        points += 2 * lines  # how many points have each, and which are free
-        return fourier_floats(size.d, D) + points + (2 * budget + 2) * room_for(D)
+        D, waves = whole(q, "n_frequencies"), 2 * whole(q, "budget") + 2
+        return fourier_floats(size.d, D) + bounded_floats(q, size) + waves * room_for(D)

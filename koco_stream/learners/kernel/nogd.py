@@ -23,10 +23,9 @@ from koco_stream.kernels.dictionary import (
     lacks_room,
     no_points,
     panels,
-    points_floats,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import DictionaryLearner, kernel_of
+from koco_stream.learners.kernel.base import DictionaryLearner, bounded_floats, kernel_of
 from koco_stream.learners.kernel.fogd import TUBE, outside
 from koco_stream.learners.spec import (
     BUDGET,
@@ -214,12 +213,9 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        budget, rank = whole(q, "budget"), min(whole(q, "rank"), whole(q, "budget"))
-        room, rank_room = room_for(budget), room_for(rank)
-        # Twice, since the old and the new arrays both exist while the points' lines grow.
-        lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
-        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room
-        return points + room * (room + rank_room + 5) + 2 * rank_room + 64
+        room = room_for(whole(q, "budget"))
+        of_map = room_for(min(whole(q, "rank"), whole(q, "budget")))
+        return bounded_floats(q, size) + room * (room + of_map + 5) + 2 * of_map + 64
 
     def features(self, X: Any) -> Array:
         """The Nyström features (n, k) of the rows of X (n, d).
