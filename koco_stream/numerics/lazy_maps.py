@@ -186,14 +186,12 @@ def end_epoch(M: Maps, table: Array, shape: Any) -> bool:
 
 
 @jit
-def prolong(
-    M: Maps, products: Array, to: Array, at: int, later: Array, end: int, shape: Any
-) -> None:
+def prolong(M: Maps, found: Array, to: Array, at: int, later: Array, end: int, shape: Any) -> None:
     """Multiply one of the products by the later maps up to `end`."""
-    rows, n_out, out = products.shape[1], later.shape[1], row_at(M.scratch, 2, shape)
+    rows, n_out, out = found.shape[1], later.shape[1], row_at(M.scratch, 2, shape)
     for e in range(to[at], end):
         for k in range(rows):
-            row = row_at(products, at * rows + k, shape)
+            row = row_at(found, at * rows + k, shape)
             combine(row_at(later, e * n_out, shape), n_out, row, out, shape)
             for i in range(len(shape)):
                 row[i] = out[i]
