@@ -24,16 +24,21 @@ LEARNERS: dict[str, type[Learner]] = {
 AnyLearner = type[Algorithm] | type[ForeignLearner]
 
 
+@cache
 def learner_named(name: str) -> AnyLearner:
     """The class of the learner that a run calls `name`: one of the library's, or a reference.
 
     An unknown name raises `WrongInput`, which suggests the nearest name.
     """
-    if "@" in name:  # a reference
-        return _referred(name)
-    if name not in LEARNERS:
+    if name in LEARNERS:
+        return LEARNERS[name]
+    if "@" not in name:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
-    return LEARNERS[name]
+    found: AnyLearner = class_of(name)
+    if not issubclass(found, Learner):
+        found = foreign_learner(*foreign_target(name))
+        adapter_of(found.target, {})  # which refuses a class that cannot be called row by row
+    return found
 
 
 def learner_called(name: str, folder: Path) -> str:
@@ -43,15 +48,6 @@ def learner_called(name: str, folder: Path) -> str:
     such learner.
     """
     return name if name in LEARNERS else str(reference_to(name, folder, list(LEARNERS)))
-
-
-@cache
-def _referred(text: str) -> AnyLearner:
-    found: AnyLearner = class_of(text)
-    if not issubclass(found, Learner):
-        found = foreign_learner(*foreign_target(text))
-        adapter_of(found.target, {})  # which refuses a class that cannot be called row by row
-    return found
 
 
 def load(path: str | Path) -> Learner:

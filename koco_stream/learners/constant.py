@@ -21,7 +21,7 @@ class Params(NamedTuple):
     """loss: its code. clip: infinity, since predictions are not truncated."""
 
     loss: int
-    clip: float
+    clip: float = math.inf
 
 
 class State(NamedTuple):
@@ -91,10 +91,6 @@ class Constant(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return cls.filled(q, clip=math.inf)
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:

@@ -82,9 +82,9 @@ def words_of(error: Exception) -> str:
     return f"step or forward {next(known, unknown)}"
 
 
-def demand(kept: Any, otherwise: str) -> None:
+def demand(holds: Any, otherwise: str) -> None:
     """Raise `Broken` with the words `otherwise` if a promise is not kept."""
-    if not kept:
+    if not holds:
         raise Broken(otherwise)
 
 

@@ -76,7 +76,7 @@ def _check(name: str, code: str, found: str, where: str) -> None:
     if found != code:
         raise LearnerChanged(
             f"{name} was changed while its sweep ran: {where} now has the hash {found}, and the"
-            f" sweep was begun with {code}; start the sweep again, and the changed file makes new"
+            f" sweep started with {code}; start the sweep again, and the changed file makes new"
             " runs, or put the file back as it was"
         )
 

@@ -123,25 +123,15 @@ N_FREQUENCIES = Parameter(
 )
 BUDGET = Parameter("budget", int, "B, the number of points that are kept", low=1, high=4096)
 
-Public = dict[str, Value]
-
-
-def real(q: Public, name: str) -> float:
-    """The value of the real parameter `name` as a float."""
-    return float(q[name])  # type: ignore[arg-type]
-
-
-def whole(q: Public, name: str) -> int:
-    """The value of the integer parameter `name` as an int."""
-    return int(q[name])  # type: ignore[arg-type]
+Public = dict[str, Any]  # values as `Parameter.check` gives them
 
 
 def newton_params(q: Public) -> dict[str, Any]:
     """The fields with which the `Params` of every online Newton step begin."""
     return {
         "loss": LOSSES[str(q["loss"])],
-        "clip": real(q, "clip"),
-        "alpha": real(q, "alpha"),
+        "clip": q["clip"],
+        "alpha": q["alpha"],
         "curvature": float(q["curvature"] or 0.0),
         "decreasing": q["curvature_schedule"] == "decreasing",
     }
@@ -272,7 +262,7 @@ class Spec:
         if "curvature" not in cls.defaults() or "curvature" in cls.irrelevant(public):
             return public
         if public["curvature"] is None:
-            public["curvature"] = cls.usual_curvature(str(public["loss"]), real(public, "clip"))
+            public["curvature"] = cls.usual_curvature(str(public["loss"]), public["clip"])
         if public["curvature"] == 0.0:
             raise WrongInput(
                 f"the {public['loss']} loss with clip {public['clip']:g} has no"

@@ -8,7 +8,7 @@ import numpy as np
 from koco_stream.kernels.dictionary import FIRST_ROOM, Points, more_room, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import Public, StreamSize, real, whole
+from koco_stream.learners.spec import Public, StreamSize
 from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.point_panels import BLOCK, room_for
@@ -55,7 +55,7 @@ def bounded_floats(q: Public, size: StreamSize) -> int:
     """The most numbers in a dictionary of `budget` points; the old and the new arrays both exist
     while it grows.
     """
-    budget = whole(q, "budget")
+    budget = q["budget"]
     lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
     return 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget) + 2 * lines
 
@@ -76,7 +76,7 @@ class OpenDictionaryLearner(DictionaryLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        limit = whole(q, "max_dictionary") if q.get("max_dictionary") else size.rounds
+        limit = q["max_dictionary"] if q.get("max_dictionary") else size.rounds
         n = capacity(min(limit, size.rounds))
         points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d, size.s)
         # The old and the new arrays, of half the length, both exist while the dictionary grows.
@@ -85,7 +85,7 @@ class OpenDictionaryLearner(DictionaryLearner):
 
 def kernel_of(q: Public) -> Kernel:
     """The kernel that a learner's public parameters `q` define: a Gaussian one, if not another."""
-    gaussian = gaussian_kernel(real(q, "bandwidth"))
+    gaussian = gaussian_kernel(q["bandwidth"])
     kind = KERNELS[str(q.get("kernel", "gaussian"))]
     return gaussian._replace(kind=kind, degree=int(q.get("degree") or 1))
 

@@ -48,7 +48,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    whole,
 )
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined
@@ -213,5 +212,5 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        D, waves = whole(q, "n_frequencies"), 2 * whole(q, "budget") + 2
+        D, waves = q["n_frequencies"], 2 * q["budget"] + 2
         return fourier_floats(size.d, D) + bounded_floats(q, size) + waves * room_for(D)

@@ -29,7 +29,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    whole,
 )
 from koco_stream.losses import HALF_SQUARED, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
@@ -145,7 +144,7 @@ class FOGD(KernelLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        D = whole(q, "n_frequencies")
+        D = q["n_frequencies"]
         return fourier_floats(size.d, D) + 2 * room_for(D)
 
     @property

@@ -35,7 +35,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    whole,
 )
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
@@ -208,13 +207,13 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
-        rank = min(whole(q, "rank"), whole(q, "budget"))
+        rank = min(q["rank"], q["budget"])
         return cls.filled(q, kernel=kernel_of(q), rank=rank)
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        room = room_for(whole(q, "budget"))
-        of_map = room_for(min(whole(q, "rank"), whole(q, "budget")))
+        room = room_for(q["budget"])
+        of_map = room_for(min(q["rank"], q["budget"]))
         return bounded_floats(q, size) + room * (room + of_map + 5) + 2 * of_map + 64
 
     def features(self, X: Any) -> Array:

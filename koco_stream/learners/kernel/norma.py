@@ -27,7 +27,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    whole,
 )
 from koco_stream.losses import CONSTANT, HINGE, NO_DIFFERENCE, loss_slope, step_at
 from koco_stream.numerics.compiler import inlined
@@ -183,7 +182,7 @@ class NORMA(SharedKernelLearner):
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
-        return 4 * whole(q, "budget")
+        return 4 * q["budget"]
 
     @property
     def dictionary_(self) -> Array:

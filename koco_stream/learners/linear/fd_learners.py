@@ -86,14 +86,14 @@ class FrequentDirectionsLearner(Learner):
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
         given: spec.Public = {**OTHERWISE, **q}
-        m, diagonal = spec.whole(q, "sketch_size"), bool(given["diagonal"])
+        m, diagonal = q["sketch_size"], bool(given["diagonal"])
         buffer = m if cls.variant.lazy else min(math.ceil(2 * m / 3), LARGEST_BUFFER)
         numbers = m + buffer + 2 + diagonal
         whole = shape_for(numbers if cls.variant.lazy else 8 * math.ceil(numbers / 8))
         return Params(
             **(sketch_params(given) | cls.variant._asdict()),
-            step_size=spec.real(given, "step_size"),
-            delta=spec.real(given, "delta"),
+            step_size=given["step_size"],
+            delta=given["delta"],
             buffer=buffer,
             shape=whole,  # rank-one changes take eight numbers at once
             out_shape=shape_for(m + 1),

@@ -180,10 +180,10 @@ class OjaSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
+        m, diagonal = q["sketch_size"], bool(q["diagonal"])
         return Params(
             **sketch_params(q),
-            rate=spec.real(q, "sketch_rate"),
+            rate=q["sketch_rate"],
             from_gradients=q["sketch_start"] == "gradients",
             shape=shape_for(m + 2 + diagonal),
             d_column=m + 1,
@@ -195,7 +195,7 @@ class OjaSON(Learner):
 
     @classmethod
     def floats(cls, q: spec.Public, size: spec.StreamSize) -> int:
-        n = spec.whole(q, "sketch_size") + 1
+        n = q["sketch_size"] + 1
         width = len(shape_for(n + 1 + bool(q["diagonal"])))
         return table_floats(q, size, n + 1) + maps_floats(size.d, n, n, width, FOLDS)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from koco_stream.learners.spec import Public, StreamSize, newton_params, whole
+from koco_stream.learners.spec import Public, StreamSize, newton_params
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import over_roots, shape_for
@@ -215,7 +215,7 @@ def sketch_params(q: Public) -> dict[str, Any]:
     """The entries of `Params` that all sketches share."""
     return {
         **newton_params(q),
-        "sketch_size": whole(q, "sketch_size"),
+        "sketch_size": q["sketch_size"],
         "diagonal": DIAGONAL_FORMS[q["diagonal"]],
         "project_weights": q["projection"] == "weights",
         "most_clips": MOST_CLIPS,

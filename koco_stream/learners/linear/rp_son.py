@@ -92,7 +92,7 @@ class RPSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
+        m, diagonal = q["sketch_size"], bool(q["diagonal"])
         return Params(**sketch_params(q), shape=shape_for(m + 1 + diagonal), d_column=m + 1)
 
     @classmethod
@@ -101,7 +101,7 @@ class RPSON(Learner):
 
     @classmethod
     def floats(cls, q: spec.Public, size: spec.StreamSize) -> int:
-        m = spec.whole(q, "sketch_size")
+        m = q["sketch_size"]
         return table_floats(q, size, m + 1) + 2 * len(shape_for(m + 2)) ** 2
 
     @property

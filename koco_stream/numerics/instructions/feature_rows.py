@@ -43,8 +43,8 @@ def _row_at(typing_context: Any, a: Any, k: Any, shape: Any) -> Any:
     return view(a, shape)
 
 
-# Row k of an array whose last dimension is as long as `shape`, as a view, counted over all others.
-row_at = intrinsic(_row_at, lambda a, k, shape: a.reshape(-1, len(shape))[k])
+# An array from row k on, as a view; its last dimension is as long as `shape`.
+row_at = intrinsic(_row_at, lambda a, k, shape: a.reshape(-1)[k * len(shape) :])
 
 
 def _named_rows(typing_context: Any, kind: Any, a: Any, shape: Any) -> Any:
