@@ -56,8 +56,8 @@ class Vectors(NamedTuple):
 class State(NamedTuple):
     """t: () rounds. seed: () of the r's. table: (d, W), row j = column j of S (m numbers), then
     w̄_j, then D_jj if `diagonal`, then padding. small: the `Vectors`. H, K, L: (W, W) H, SSᵀ, the
-    Cholesky factor of αI + SSᵀ. solves: () 1 once rounds solve with L. terms: () Σ|b_i x̂_i| of the
-    round's row. fed: how rows are fed.
+    Cholesky factor of αI + SSᵀ. trace: () that of SSᵀ. solves: () 1 once rounds solve with L.
+    terms: () Σ|b_i x̂_i| of the round's row. fed: how rows are fed.
     """
 
     t: Array
@@ -67,6 +67,7 @@ class State(NamedTuple):
     H: Array
     K: Array
     L: Array
+    trace: Array
     solves: Array
     terms: Array
     fed: Feeding
@@ -88,15 +89,15 @@ class State(NamedTuple):
     @jit
     def residual(s: Any, params: Any, idx: Array, x: Array, n2: float) -> float:
         """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, and Hx̂."""
-        v, m, trace = named_rows(Vectors, s.small, params.shape), params.sketch_size, trace_of(s)
+        v, m, trace = named_rows(Vectors, s.small, params.shape), params.sketch_size, s.trace[()]
         if s.solves[()] == 0 and trace > SOLVE_AT * params.alpha:
             factor_shifted(s.K, m, params.alpha, s.L)
             s.solves[()] = 1
-        accurate = times_H(params, s, trace, v.x_hat, v.Hx)
+        accurate = times_H(params, s, v.x_hat, v.Hx)
         xHx = first_dot(v.x_hat, v.Hx, m)
         if s.solves[()] == 0 and not (accurate and 0.0 <= xHx <= n2):
             inverse_of_shifted(s.K, m, params.alpha, s.H, s.L)
-            times_H(params, s, trace, v.x_hat, v.Hx)
+            times_H(params, s, v.x_hat, v.Hx)
             xHx = first_dot(v.x_hat, v.Hx, m)
         # Never less than what the largest possible eigenvalue of A leaves of it.
         return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
@@ -129,14 +130,14 @@ class State(NamedTuple):
         what S's change adds to Sᵀb.
         """
         v, m, alpha = named_rows(Vectors, s.small, params.shape), params.sketch_size, params.alpha
-        t, trace, scale = s.t[()], trace_of(s), 1.0 / math.sqrt(m)
+        t, scale = s.t[()], 1.0 / math.sqrt(m)
         for i in range(m):
             v.r[i] = scale * normal(s.seed[()], t * m + i)
-        accurate = times_H(params, s, trace, v.r, v.Hr)
+        accurate = times_H(params, s, v.r, v.Hr)
         rHr, rHs = first_dot(v.r, v.Hr, m), c * first_dot(v.r, v.Hx, m)
         # Inaccurate if below what H's smallest possible eigenvalue allows; that is then taken, and
         # H made anew after the round.
-        least = first_dot(v.r, v.r, m) / (alpha + trace)
+        least = first_dot(v.r, v.r, m) / (alpha + s.trace[()])
         accurate, rHr = accurate and rHr >= least, max(rHr, least)
         n, delta, one = c * c * n2, c * c * residual, 1.0 + rHs
         per_g = slope / (alpha * c) if c != 0.0 else 0.0
@@ -153,6 +154,9 @@ class State(NamedTuple):
             add_outer(s.H, m, v.on_s, v.Hx, params.shape)
         add_outer(s.K, m, v.both, v.r, params.shape)
         add_outer(s.K, m, v.coefficients, v.x_hat, params.shape)
+        s.trace[()] = 0.0
+        for i in range(m):
+            s.trace[()] += s.K[i, i]
         v.coefficients[m] = w_x
         scatter(s.table, params.shape, idx, x, v.coefficients)
         if s.terms[()] > FOLD_AT * params.clip:
@@ -173,26 +177,17 @@ def first_dot(x: Array, y: Array, n: int) -> float:
     return total
 
 
-@inlined
-def trace_of(s: State) -> float:
-    """The trace of SSᵀ."""
-    trace = 0.0
-    for i in range(s.K.shape[0]):
-        trace += s.K[i, i]
-    return trace
-
-
 @jit
-def times_H(params: Any, s: State, trace: float, right: Array, out: Array) -> bool:
-    """out ← H·right, by the factor if the state `solves`. `trace` is that of SSᵀ. Returns whether
-    the product's rounding is small enough.
+def times_H(params: Any, s: State, right: Array, out: Array) -> bool:
+    """out ← H·right, by the factor if the state `solves`. Returns whether the product's rounding is
+    small enough.
     """
     m = params.sketch_size
     if s.solves[()] > 0:
         solve_factored(s.L, m, 0, right, out)
         return True
     times(s.H, right, out, params.shape)
-    if trace <= REFINE_AT * params.alpha:
+    if s.trace[()] <= REFINE_AT * params.alpha:
         return True
     v, size, change = named_rows(Vectors, s.small, params.shape), 0.0, 0.0
     times(s.K, out, v.on_r, params.shape)

@@ -56,6 +56,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         H=H,
         K=aligned_zeros(W, W),
         L=aligned_zeros(W, W),
+        trace=np.zeros(()),
         solves=np.zeros((), np.int64),
         terms=np.zeros(()),
         fed=feeding(params, n_features),
