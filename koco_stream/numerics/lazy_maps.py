@@ -162,7 +162,7 @@ def refresh_used(M: Maps, table: Array, shape: Any) -> None:
         refresh(M, table, np.int64(M.used[i]), shape)
 
 
-@jit
+@inlined
 def end_epoch(M: Maps, table: Array, shape: Any) -> bool:
     """Begin the next epoch, after the caller has written this one's map, `maps[epoch]`.
 

@@ -82,7 +82,7 @@ def materialise_copies(params: Any, s: Any, features: Array) -> None:
         materialise(p, state, j, np.int64(features[j]))
 
 
-@jit
+@inlined
 def start_row(params: Any, s: Any, n2: float, residual: float) -> int:
     """A row of V becomes what the sketch leaves of x, ρ⁻¹(x − Vᵀp) with ρ² = `residual`: Z's new
     row is x/ρ, F's is −pᵀF/ρ and a 1 (S10). Returns which; Z's is still to be written.
@@ -110,7 +110,7 @@ def start_row(params: Any, s: Any, n2: float, residual: float) -> int:
     return int(row)
 
 
-@jit
+@inlined
 def write_row(params: Any, s: Any, idx: Array, x: Array, row: int, residual: float) -> None:
     """Z's row that has started: x/ρ. All features that it has are the row's, and none has a number
     there yet.
@@ -122,7 +122,7 @@ def write_row(params: Any, s: Any, idx: Array, x: Array, row: int, residual: flo
     scatter_first_time(s.maps, s.table, params.shape, idx, x, v.coefficients)
 
 
-@jit
+@inlined
 def flush(params: Any, s: Any) -> None:
     """w̄ ← w̄ + Vᵀβ, β ← 0, of which the fold of this round takes care: before a dense round would
     make β, and w̄ against it, very large.
@@ -174,7 +174,7 @@ def add_densely(params: Any, s: Any, idx: Array, x: Array, factor: float) -> Non
     s.diagnostics.dense_rounds[()] += 1
 
 
-@jit
+@inlined
 def clean(params: Any, s: Any) -> None:
     """Make V's rows orthonormal after a fold, when Z is V: F ← L⁻¹ with LLᵀ = VVᵀ.
 
@@ -196,7 +196,7 @@ def clean(params: Any, s: Any) -> None:
     s.diagnostics.cleanings[()] += 1
 
 
-@jit
+@inlined
 def invert_factor(square: Array, m: int) -> None:
     """Replace a Gram matrix G (m, m) by L⁻¹, where LLᵀ = G.
 
