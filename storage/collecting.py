@@ -13,7 +13,7 @@ from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import Damaged, WrongInput
 from koco_stream.io.files import remove_unfinished, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import first_runs, opened, read_table, write_tables
+from koco_stream.io.table_file import check, groups_of, opened, read_table, write_tables
 from koco_stream.runs.row_checks import OPEN
 from koco_stream.runs.schemas import RUNS, schema
 from koco_stream.streams.manifest import dataset_path, datasets_path
@@ -190,7 +190,7 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
     runs |= {file: ids_of(read_result(file)) for file in result_files(store)}
     for name in OF_COHORTS:
         files = table_files(store, name)
-        runs |= {file: {*first_runs(file)} for file in files}
+        runs |= {file: {group.first for group in groups_of(file)} for file in files}
     for file, ids in runs.items():
         yield file, dict.fromkeys(ids, sum(file.sizes()) / max(len(ids), 1))
 
@@ -211,12 +211,13 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
-    runs = first_runs(file)
-    kept = [number for number, run_id in enumerate(runs) if run_id not in run_ids]
+    groups = groups_of(file)
+    kept = [number for number, group in enumerate(groups) if group.first not in run_ids]
     if not kept:
         file.remove()
-    elif len(kept) < len(runs):
+    elif len(kept) < len(groups):
         with file.local() as path:  # an object cannot be read and replaced at once
+            check(store_path(path))
             opened(
                 store_path(path), lambda rows, _: write_tables(map(rows.read_row_group, kept), file)
             )

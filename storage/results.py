@@ -13,7 +13,7 @@ from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import check, first_runs, named, read_table
+from koco_stream.io.table_file import check, groups_of, named, read_table
 from koco_stream.runs.row_checks import OPEN, SETTLED, check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Columns, schema
 
@@ -110,7 +110,7 @@ def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
     asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
     due = ids_of(with_status(runs.filter(asked), SETTLED))
     for file in table_files(store, table) if due else ():
-        due -= {*first_runs(file)}
+        due -= {group.first for group in groups_of(file)}
     return due
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import StorePath
-from koco_stream.io.table_file import check, opened, write_tables
+from koco_stream.io.table_file import opened, write_tables
 from koco_stream.types import Array
 
 PIECE = 16 << 20  # bytes
@@ -50,7 +50,7 @@ def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
 
 def read_header(file: StorePath) -> dict[str, Any]:
     """An array file's header; other bytes are not checked."""
-    return opened(file, lambda parquet, _: _in_footer(parquet, HEADER), rows=False)
+    return opened(file, lambda parquet, _: _in_footer(parquet, HEADER))
 
 
 def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
@@ -61,7 +61,7 @@ def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
 def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
     """Give an array file's header and arrays, whose bytes are all checked."""
     with file.local() as path:
-        check(StorePath(str(path)))
+        opened(StorePath(str(path)), lambda _, hashes: hashes.check(0, hashes.end))
         with pq.ParquetFile(path) as parquet:
             yield _in_footer(parquet, HEADER), Arrays(parquet)
 

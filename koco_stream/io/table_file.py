@@ -1,16 +1,17 @@
 """Table files: Parquet files with hashes of all their bytes, which are checked as they are read.
 
-Parquet's checksums cover no footer and no page header. So two hashes stand before the footer, where
-no reader of Parquet looks: that of the rows, and that of the first hash and the footer.
+Parquet's checksums cover no footer and no page header. So hashes stand before the footer, where no
+reader of Parquet looks.
 """
 
 import hashlib
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,32 +61,39 @@ def write_tables(
 def _add_hashes(path: Path) -> None:
     with path.open("r+b") as file:
         end = file.seek(-8, os.SEEK_END) - int.from_bytes(file.read(4), "little")
-        file.seek(end)
+        file.seek(0)
+        hashes = b"".join(hash_of(file.read(min(BLOCK, end - at))) for at in range(0, end, BLOCK))
         footer = file.read()
-        with pa.OSFile(str(path)) as handle:
-            rows = _hash_until(handle, end)
         file.seek(end)
-        file.write(rows + hashlib.sha256(rows + footer).digest() + footer)
+        file.write(hashes + hash_of(hashes + footer) + footer)
 
 
-def _hash_until(handle: pa.NativeFile, end: int) -> bytes:
-    digest = hashlib.sha256()
-    for start in range(0, end, BLOCK):
-        digest.update(handle.read_at(min(BLOCK, end - start), start))
-    return digest.digest()
+def hash_of(content: bytes) -> bytes:
+    """A SHA-256."""
+    return hashlib.sha256(content).digest()
 
 
-def _check_hashes(file: StorePath, handle: pa.NativeFile, rows: bool) -> None:
-    """Check the hash of the footer, and that of the rows if they will be read."""
-    size = handle.size()
-    n_footer = int.from_bytes(handle.read_at(4, max(size - 8, 0)), "little") + 8
-    end = size - n_footer - 2 * HASH
-    tail = handle.read_at(size - end, end) if end > 0 else b""
-    of_rows, of_footer, footer = tail[:HASH], tail[HASH : 2 * HASH], tail[2 * HASH :]
-    if hashlib.sha256(of_rows + footer).digest() != of_footer:
-        raise Damaged(refusal(file, "the hash of its footer does not match"))
-    if rows and _hash_until(handle, end) != of_rows:
-        raise Damaged(refusal(file, "the hash of its rows does not match"))
+class Hashes:
+    """The hashes in an opened table file, whose footer is checked."""
+
+    def __init__(self, file: StorePath, handle: pa.NativeFile) -> None:
+        self.file, self.handle, size = file, handle, handle.size()
+        footer = int.from_bytes(handle.read_at(4, max(size - 8, 0)), "little") + 8
+        left = size - footer - HASH  # of the rows and their hashes
+        blocks = -(-left // (BLOCK + HASH))
+        self.end = left - HASH * blocks  # of the rows
+        self.tail = handle.read_at(size - self.end, self.end) if self.end > 0 else b""
+        before, after = HASH * blocks, HASH * (blocks + 1)
+        if hash_of(self.tail[:before] + self.tail[after:]) != self.tail[before:after]:
+            raise Damaged(refusal(file, "the hash of its footer does not match"))
+
+    def check(self, first: int, last: int) -> None:
+        """Check the blocks of the rows between two places."""
+        for start in range(first // BLOCK * BLOCK, min(last, self.end), BLOCK):
+            at = HASH * (start // BLOCK)
+            found = self.handle.read_at(min(BLOCK, self.end - start), start)
+            if hash_of(found) != self.tail[at : at + HASH]:
+                raise Damaged(refusal(self.file, "the hash of its rows does not match"))
 
 
 @contextmanager
@@ -114,22 +122,20 @@ def remedy_for(file: StorePath) -> str:
     return REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
 
 
-def opened(
-    file: StorePath, read: Callable[[pq.ParquetFile, pa.NativeFile], T], rows: bool = True
-) -> T:
-    """The result of `read` on a table file, whose hashes are checked; its rows', with `rows`."""
+def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
+    """The result of `read` on a table file and its hashes."""
 
     def checked(handle: pa.NativeFile) -> T:
         if handle.size() <= BLOCK:  # an object is then fetched once
             handle = pa.BufferReader(handle.read_buffer())
-        _check_hashes(file, handle, rows)
+        hashes = Hashes(file, handle)
         with pq.ParquetFile(handle) as parquet:
             texts = parquet.metadata.metadata or {}
             found = texts.get(FORMAT_KEY, b"unknown").decode()
             if found != str(FORMAT):
                 wrote = texts.get(VERSION_KEY, b"").decode()
                 raise Unreadable(f"{file} {other_format(found, FORMAT, remedy_for(file), wrote)}")
-            return read(parquet, handle)
+            return read(parquet, hashes)
 
     with named(file):
         return file.reading(checked)
@@ -140,29 +146,55 @@ def read_table(
 ) -> pa.Table:
     """Read these columns and these runs' rows, by default all."""
 
-    def read(parquet: pq.ParquetFile, handle: pa.NativeFile) -> pa.Table:
-        known = parquet.schema_arrow.names
+    def read(parquet: pq.ParquetFile, hashes: Hashes) -> pa.Table:
+        there, known = parquet.schema_arrow, parquet.schema_arrow.names
         names = list(columns or known)
         if missing := [name for name in names if name not in known]:
             raise pa.ArrowInvalid(f"it has no column {missing[0]}")
         if run_ids is None:
+            hashes.check(0, hashes.end)
             return parquet.read(names).select(names)
-        wanted = pc.field("run_id").isin(pa.array(sorted(run_ids), pa.string()))
-        return pq.read_table(handle, columns=names, filters=wanted).select(names)
+        wanted = sorted(run_ids)
+        found = [pa.Table.from_batches([], pa.schema([there.field(name) for name in names]))]
+        for number in range(parquet.num_row_groups):
+            group = Group.of(parquet.metadata.row_group(number))
+            at = bisect_left(wanted, group.first)
+            if at < len(wanted) and wanted[at] <= group.last:
+                hashes.check(group.start, group.start + group.n_bytes)
+                rows = parquet.read_row_group(number, [*names, "run_id"])
+                mine = pc.is_in(rows.column("run_id"), pa.array(wanted, pa.string()))
+                found.append(rows.filter(mine).select(names))
+        return pa.concat_tables(found)
 
     return opened(file, read)
 
 
-def first_runs(file: StorePath) -> list[str]:
-    """The least run_id of each row group of a table file."""
+class Group(NamedTuple):
+    """A row group: its first and last run_id, and where its bytes are."""
 
-    def read(parquet: pq.ParquetFile, _: pa.NativeFile) -> list[str]:
-        groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
-        return [group.column(0).statistics.min for group in groups]
+    first: str
+    last: str
+    start: int
+    n_bytes: int
 
-    return opened(file, read, rows=False)
+    @staticmethod
+    def of(group: pq.RowGroupMetaData) -> "Group":
+        """The group that a footer describes."""
+        columns = [group.column(k) for k in range(group.num_columns)]
+        ends = columns[0].statistics
+        start = min(one.dictionary_page_offset or one.data_page_offset for one in columns)
+        return Group(ends.min, ends.max, start, sum(one.total_compressed_size for one in columns))
+
+
+def groups_of(file: StorePath) -> list[Group]:
+    """The row groups of a table file."""
+
+    def read(parquet: pq.ParquetFile, _: Hashes) -> list[Group]:
+        return [Group.of(parquet.metadata.row_group(k)) for k in range(parquet.num_row_groups)]
+
+    return opened(file, read)
 
 
 def check(file: StorePath) -> None:
     """Check all bytes of a table file."""
-    opened(file, lambda *_: None)
+    opened(file, lambda _, hashes: hashes.check(0, hashes.end))
