@@ -154,10 +154,11 @@ def recorded(store: AnyPath) -> dict[str, str]:
     check_store(store)
     path = store_path(store) / CHECKSUMS
     try:
-        return {address: str(sha256) for address, sha256 in json.loads(path.read_text()).items()}
+        known = json.loads(path.read_text())
+        return {address: noted["sha256"] for address, noted in known.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WrongInput(
             f"{path} is damaged ({error}); delete it, and the checksums are recorded again"
         ) from None
@@ -167,7 +168,7 @@ def record(store: AnyPath, address: str, sha256: str) -> None:
     """A URL that is recorded already keeps its checksum."""
     root = open_store(store)
     with (root / LOCK).locked():
-        known = {address: sha256, **recorded(store)}
+        known = {url: {"sha256": of} for url, of in {address: sha256, **recorded(store)}.items()}
         (root / CHECKSUMS).write_text(json_text(known, indent=1, sort_keys=True) + "\n")
 
 

@@ -3,7 +3,6 @@
 It works in any thread: nothing is done by signal handlers, and a wait for an answer has an end.
 """
 
-import json
 import mmap
 import os
 import signal
@@ -20,6 +19,7 @@ import numpy as np
 
 from koco_stream.errors import TimeLimit
 from koco_stream.foreign_host import host
+from koco_stream.io.files import canonical_json
 from koco_stream.streams.rows import Rows, dense_rows
 from koco_stream.types import Array
 
@@ -102,7 +102,7 @@ class ForeignRun:
             "seed": seed,
             "dense": dense,
         }
-        self._connection.send_bytes(json.dumps(asked).encode())
+        self._connection.send_bytes(canonical_json(asked).encode())
 
     def _asdict(self) -> dict[str, Any]:
         return {}
