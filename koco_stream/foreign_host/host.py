@@ -23,8 +23,6 @@ from koco_stream.foreign_host.adapters import River, ScikitLearn, VowpalWabbit, 
 from koco_stream.io.source_files import import_file
 from koco_stream.types import Array
 
-SEED_LIMIT = 2**32  # random_state and NumPy's own generator take no larger seeds
-
 
 def send(connection: Connection, *arrays: Any) -> None:
     """Send arrays, numbers or texts as a message, each as in a file of NumPy's, without pickle."""
@@ -45,10 +43,9 @@ def started(asked: dict[str, Any]) -> River | ScikitLearn | VowpalWabbit:
     if asked["file"]:  # the target's module is this file
         import_file(asked["target"].partition(":")[0], Path(asked["file"]))
     adapter = adapter_of(asked["target"], asked["arguments"])
-    seed = asked["seed"] % SEED_LIMIT
-    random.seed(seed)
-    np.random.seed(seed)
-    adapter.start(seed, asked["n_features"], asked["dense"])
+    random.seed(asked["seed"])
+    np.random.seed(asked["seed"])
+    adapter.start(asked["seed"], asked["n_features"], asked["dense"])
     return adapter
 
 
@@ -56,10 +53,11 @@ def predictions_of(learner: Any, progress: Array, block: list[Array]) -> Array:
     """A block's predictions, up to the first that is not finite."""
     indptr, labels, values, indices = block
     predictions = np.empty(labels.size)
-    for t, (lo, hi) in enumerate(pairwise(indptr.tolist())):
+    rows = zip(pairwise(indptr.tolist()), labels.tolist(), strict=True)
+    for t, ((lo, hi), label) in enumerate(rows):
         progress[0] += 1
         idx = indices[lo:hi] if indices.size == values.size else indices  # of all rows
-        predictions[t] = learner.round(idx, values[lo:hi], float(labels[t]))
+        predictions[t] = learner.round(idx, values[lo:hi], label)
         if not math.isfinite(predictions[t]):
             return predictions[: t + 1]
     return predictions

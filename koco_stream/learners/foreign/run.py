@@ -99,7 +99,7 @@ class ForeignRun:
             "file": params.learner.file,
             "arguments": params.arguments,
             "n_features": n_features,
-            "seed": seed,
+            "seed": seed % 2**32,  # random_state and NumPy's generator take no larger ones
             "dense": dense,
         }
         self._connection.send_bytes(canonical_json(asked).encode())
