@@ -42,13 +42,8 @@ def _port_range(text: str) -> str:
 
 
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
-Clock = Annotated[
-    str,
-    written(
-        r"(\d+-)?\d+:[0-5]\d:[0-5]\d",
-        'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks',
-    ),
-]
+CLOCK = 'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks'
+Clock = Annotated[str, written(r"(\d+-)?\d+:[0-5]\d:[0-5]\d", CLOCK)]
 # queues have no shorter walltime
 Walltime = Annotated[Clock, written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
