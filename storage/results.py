@@ -23,7 +23,7 @@ FINISHED = (*SETTLED, "failed")  # the others may go on by themselves
 KEYS = tuple(column for column in RUNS if column.name in NAMES)
 OF_COHORTS = {"windows": WINDOWS, "predictions": PREDICTIONS}  # they have a file for each cohort
 # the column of `runs` that says whether a run has rows in such a table
-ASKED = {"windows": "window", "predictions": "stored_predictions"}
+ASKED = {"windows": "window", "predictions": "kept_predictions"}
 # of the tables whose rows are looked at, their columns
 TABLES: dict[str, Columns] = {
     "curves": CURVES,

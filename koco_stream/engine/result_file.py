@@ -194,7 +194,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
     if run_state.seconds:
         columns["rounds_per_second"] = rounds / run_state.seconds
     if run_state.run.measured.keep_predictions:
-        columns["stored_predictions"] = run_state.predictions.size
+        columns["kept_predictions"] = run_state.predictions.size
     # those of a run that has failed or was stopped are null
     return columns | (run_state.measurement.values() if run_state.measurement else {})
 

@@ -121,7 +121,7 @@ RUNS: Columns = (
     *(Column(q.name, float, f"metric: {q.meaning}; null if not asked for") for q in ASKED),
     Column("window", int, "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
-        "stored_predictions",
+        "kept_predictions",
         int,
         "rounds whose predictions are in `predictions`; null if they are not kept",
         "rounds",
