@@ -152,22 +152,20 @@ class Classifier(Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write the classifier, whose classes are numbers or texts, to a file atomically."""
-        models = [unlearnt(self.learner)]
-        header: dict[str, Any] = {"learner": "Classifier", "learners": []}
-        arrays: dict[str, Array] = {}
+        of, arrays = contents(unlearnt(self.learner))
+        header: dict[str, Any] = {"learner": "Classifier", "of": of}
         if self.__sklearn_is_fitted__():
-            models += self.learners_
             classes = self.classes_.tolist()
             if not all(isinstance(one, bool | int | float | str) for one in classes):
                 raise WrongInput(
                     f"classes of type {type(classes[0]).__name__} cannot be saved; use numbers or"
                     " texts"
                 )
-            header |= {"classes": classes, "type": self.classes_.dtype.str}
-        for k, model in enumerate(models):
-            described, own = contents(model, f"{k} ")
-            header["learners"].append(described)
-            arrays |= own
+            header |= {"classes": classes, "type": self.classes_.dtype.str, "learners": []}
+            for k, one in enumerate(self.learners_):
+                described, own = contents(one, f"{k} ")
+                header["learners"].append(described)
+                arrays |= own
         write_arrays(store_path(path), header, arrays)
 
     @classmethod
@@ -181,13 +179,12 @@ class Classifier(Estimator):
             )
         otherwise = "which is not the library's; give its class as learner"
         with named(store_path(path)):
-            template, *learners = (
-                revived(Path(path), part, arrays, known, otherwise, f"{k} ")
-                for k, part in enumerate(header["learners"])
-            )
-            model = cls(template)
-            if learners:
-                model.learners_ = learners
+            model = cls(revived(Path(path), header["of"], {}, known, otherwise))
+            if "learners" in header:
+                model.learners_ = [
+                    revived(Path(path), part, arrays, known, otherwise, f"{k} ")
+                    for k, part in enumerate(header["learners"])
+                ]
                 model.classes_ = np.array(header["classes"], header["type"])
         return model
 

@@ -82,7 +82,7 @@ def revived(
             raise Unreadable(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
-            names = learnt["feature_names"]
+            names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
             model._state = restored(model._state, arrays, model.grows, prefix)
             model.rounds_ = int(learnt["rounds"])
