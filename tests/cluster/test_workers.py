@@ -317,13 +317,13 @@ def test_job_script__of_days_with_its_log_in_one_word(
     site, monkeypatch, tmp_path, kind, mark, log, time
 ):
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "it's a #blank"))
-    text = JOB.replace("slurm", kind).replace("01:00:00", "2-01:30:07")
-    lines = show(site(text)).stdout.splitlines()
+    lines = show(
+        site(JOB.replace("slurm", kind).replace("01:00:00", "2-01:30:07"))
+    ).stdout.splitlines()
     own = [shlex.split(line.removeprefix(mark)) for line in lines if line.startswith(f"{mark} ")]
     assert ["-e", f"{tmp_path}/it's a #blank/jobs/{log}"] in own
     assert time.split() in own
-    lifetime = 49 * 3600 + 30 * 60 + 7 - 300
-    assert f"--lifetime {lifetime}s " in lines[-1]
+    assert f"--lifetime {49 * 3600 + 30 * 60 + 7 - 300}s " in lines[-1]
 
 
 @needs_jobqueue
@@ -358,8 +358,10 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
     assert (made["kind"], made["spec"]["worker"]["replicas"]) == ("DaskCluster", 3)
     assert [*inside(made, "runAsNonRoot")] == [True] * 2  # a worker and a scheduler
     assert [*inside(made, "envFrom")] == [[{"secretRef": {"name": "keys"}}]] * 2
-    mounted = {"name": "store", "mountPath": "/store"}
-    assert [mounted in mounts for mounts in inside(made, "volumeMounts")] == [True] * 2
+    assert [
+        {"name": "store", "mountPath": "/store"} in mounts
+        for mounts in inside(made, "volumeMounts")
+    ] == [True] * 2
     allowed = {"name": "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "value": "1"}
     assert allowed in chain.from_iterable(inside(made, "env"))
     assert {"cpu": "1", "memory": str(2 << 30)} in inside(made, "limits")
@@ -677,7 +679,8 @@ def test_command__says_how_long_and_finds_the_folder_in_the_environment(
     assert all(words in made for words in ("(7 days)", "--dashboard-address 127.0.0.1:"))
     (folder / "client-key.pem").chmod(0o644)
     monkeypatch.setenv("KOCO_CERTIFICATES", str(folder))
-    text = 'name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n'
-    spec = written(tmp_path, text)
+    spec = written(
+        tmp_path, 'name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n'
+    )
     said = koco("sweep", spec, "--store", small_store, "--cluster", TLS, status=2).stderr
     assert ("other users can read" in said, "Traceback" in said) == (True, False)

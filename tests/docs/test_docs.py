@@ -223,8 +223,12 @@ def folder_after(page, folder, left_by):
     """The new folder, with what the page before this one has left, and the real datasets."""
     before = page_before(page)
     if before:
-        without = shutil.ignore_patterns(".programs", "data")
-        shutil.copytree(left_by(before), folder, symlinks=True, ignore=without)
+        shutil.copytree(
+            left_by(before),
+            folder,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(".programs", "data"),
+        )
     else:
         folder.mkdir()
     if data := os.environ.get("KOCO_DATA"):
@@ -309,8 +313,10 @@ def test_slurm__runs_where_slurm_does(slurm_conf, tmp_path, left_by):
 
 def test_every_block__runs_in_one_of_these_tests():
     needs = {(block.needs, page) for page in PAGES for block in blocks_of(page) if block.needs}
-    known = {("mlflow", "results.md"), ("slurm", "clusters.md")}
-    assert {pair for pair in needs if pair[0] != "data"} <= known
+    assert {pair for pair in needs if pair[0] != "data"} <= {
+        ("mlflow", "results.md"),
+        ("slurm", "clusters.md"),
+    }
     assert {page_before(page) for page in PAGES} - {None} <= {*WITH_CODE}
 
 
@@ -327,8 +333,7 @@ def test_page_from_the_code__is_current(page):
 
 def test_pages__have_every_command_column_and_parameter():
     own = (c for c in (*RUNS, *CURVES, *WINDOWS, *PREDICTIONS) if c not in PARAMETER_COLUMNS)
-    columns = [f"`{c.name}`" for c in own]
-    wanted = {"commands.md": [], "tables.md": columns, "learners.md": []}
+    wanted = {"commands.md": [], "tables.md": [f"`{c.name}`" for c in own], "learners.md": []}
     for words, command in commands(koco):
         if not hasattr(command, "commands"):
             options = [option for parameter in command.params for option in parameter.opts]
@@ -361,8 +366,9 @@ def test_citation__says_what_the_package_says():
 def test_errata__has_every_number_that_the_code_cites():
     code = "\n".join(source.read_text() for source in (ROOT / "koco_stream").rglob("*.py"))
     cited = set(re.findall(r"\b([SKPTVNG]\d+)\b", code))
-    errata = (ROOT / "docs" / "errata.md").read_text()
-    assert cited <= set(re.findall(r"\*\*([SKPTVNG]\d+)\.", errata))
+    assert cited <= set(
+        re.findall(r"\*\*([SKPTVNG]\d+)\.", (ROOT / "docs" / "errata.md").read_text())
+    )
 
 
 PACKAGES = "koco_stream", "storage", "cluster", "flows"
@@ -442,8 +448,7 @@ def test_navigation__has_every_page():
 
 
 def test_every_learner__is_on_the_page_that_helps_to_choose():
-    page = prose_of("docs/choosing.md")
-    assert [name for name in LEARNERS if name not in page] == []
+    assert [name for name in LEARNERS if name not in prose_of("docs/choosing.md")] == []
 
 
 def test_words__are_few():

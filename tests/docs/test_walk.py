@@ -36,8 +36,9 @@ SKETCHES = "OjaSON", "RPSON"
 
 @pytest.fixture(scope="module")
 def traced():
-    words = [sys.executable, "-c", TRACE, *SKETCHES]
-    return json.loads(subprocess.check_output(words, cwd=ROOT, text=True))
+    return json.loads(
+        subprocess.check_output([sys.executable, "-c", TRACE, *SKETCHES], cwd=ROOT, text=True)
+    )
 
 
 @pytest.mark.parametrize("name", SKETCHES)

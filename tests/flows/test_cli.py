@@ -37,13 +37,16 @@ def test_every_command__has_an_example_of_it_with_options_that_it_has():
         given = shlex.split(line)
         assert tuple(given[: len(words)]) == words, line
         if not isinstance(one, click.Group):
-            options = {name for parameter in one.params for name in parameter.opts}
-            assert {word for word in given if word.startswith("--")} <= options, line
+            assert {word for word in given if word.startswith("--")} <= {
+                name for parameter in one.params for name in parameter.opts
+            }, line
 
 
 def test_command_of_two_words__is_itself_and_not_an_argument_of_the_first(koco, tmp_path):
-    said = koco("nightly", "accept", "small", "--store", tmp_path / "none", status=2).stderr
-    assert "there is no store" in said
+    assert (
+        "there is no store"
+        in koco("nightly", "accept", "small", "--store", tmp_path / "none", status=2).stderr
+    )
     assert "SPEC" in koco("nightly", status=2).output
     assert "No such command 'accept'" in koco("accept", "small", status=2).output
 

@@ -126,8 +126,7 @@ def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
 
 
 def test_several_sweeps__are_taken_together_and_runs_count_once(store):
-    one, twice = compare(store, ["small"]), compare(store, ["small", "small"])
-    assert one.to_json() == twice.to_json()
+    assert compare(store, ["small"]).to_json() == compare(store, ["small", "small"]).to_json()
     both = compare(store, ["small", "more"])
     assert {row["block"] for row in both.blocks.to_pylist()} == {
         "signs, shuffled",
@@ -142,9 +141,10 @@ def test_several_sweeps__are_taken_together_and_runs_count_once(store):
 
 
 def test_what_is_not_computed_yet__is_counted_and_named(store):
-    gone, found = "zoo is left out: it has no runs of the learners", compare(store, ["unfinished"])
-    missing = f"2 of {len(SMALL) + 2} runs of unfinished are not computed yet"
-    assert found.notes == [gone, missing]
+    assert compare(store, ["unfinished"]).notes == [
+        "zoo is left out: it has no runs of the learners",
+        f"2 of {len(SMALL) + 2} runs of unfinished are not computed yet",
+    ]
 
 
 def test_result__is_the_same_from_python_in_a_notebook_and_in_a_terminal(store, koco):
@@ -186,8 +186,7 @@ def test_report__has_the_comparison_as_text_table_and_pictures(store):
     ranks = {row["learner"]: float(row["mean_rank"]) for row in rows}
     assert list(ranks.items()) == list(result.ranks.items())
     assert result.conclusion in page.with_suffix(".md").read_text()
-    sections = {one.title: one for one in page_of(store, "small").figures}
-    [chart] = sections["Comparison"].charts
+    [chart] = {one.title: one for one in page_of(store, "small").figures}["Comparison"].charts
     assert {row["learner"]: row["mean rank"] for row in chart.rows} == ranks
     assert "Comparison" not in {one.title for one in page_of(store, "more").figures}
 
@@ -208,8 +207,7 @@ def test_few_blocks__have_no_test_and_more_have_one():
         assert (one.friedman is None) == (one.critical_difference is None) == (n < MIN_BLOCKS)
         assert one.conclusion.startswith("Not enough" if n < MIN_BLOCKS else "The learners differ")
         # Wilcoxon's test needs seven blocks for three pairs
-        told = "A is better than B and C by Wilcoxon's" in one.conclusion
-        assert told == (n >= 7)
+        assert ("A is better than B and C by Wilcoxon's" in one.conclusion) == (n >= 7)
         assert one.summary.column("microseconds").null_count == 3
 
 
@@ -314,14 +312,11 @@ def test_repeats_that_not_all_learners_have__are_counted_and_named():
 
 
 def test_learner_that_was_stopped__is_no_candidate_for_ranks_and_is_named():
+    late = {"status": "stopped", "mean_loss": None, "error_rate": None}
     rows = grid(["a", "b"], ["AdaGrad", "KONS", "OGD"])
-    late = [{**one, "status": "stopped", "mean_loss": None, "error_rate": None} for one in rows]
-    of_kons = ("a", "KONS")
-    rows = [
-        stopped if (one["dataset"], one["learner"]) == of_kons else one
-        for one, stopped in zip(rows, late, strict=True)
-    ]
-    found = made(rows)
+    found = made(
+        [one | late if (one["dataset"], one["learner"]) == ("a", "KONS") else one for one in rows]
+    )
     assert (found.learners, titles(found)) == (["AdaGrad", "OGD"], ["a, shuffled", "b, shuffled"])
     [said] = found.left_out
     assert said.startswith("KONS is left out: time_limit stopped runs of it on a")
@@ -374,10 +369,11 @@ def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_bea
     for some in (everywhere[:2], []):
         found = made(rows + some)
         assert found.learners == ["AdaGrad", "OGD"]
-        assert len(found.blocks) == 2
         assert column(found, "beats_constant") == [[True, False]] * 2
-        summary = Comparison(found).summary.to_pylist()
-        assert [one["beats_constant"] for one in summary] == ["2 of 2", "0 of 2"]
+        assert [one["beats_constant"] for one in Comparison(found).summary.to_pylist()] == [
+            "2 of 2",
+            "0 of 2",
+        ]
 
 
 def test_learners_without_predictions__are_left_out():
@@ -386,8 +382,9 @@ def test_learners_without_predictions__are_left_out():
 
 
 def test_data_seeds__are_repeats_and_classes_and_orders_are_blocks():
-    names = ["sea,n_rows=9,data_seed=1", "sea,n_rows=9,data_seed=2"]
-    [[one, _]] = made(grid(names, ["AdaGrad", "OGD"])).blocks
+    [[one, _]] = made(
+        grid(["sea,n_rows=9,data_seed=1", "sea,n_rows=9,data_seed=2"], ["AdaGrad", "OGD"])
+    ).blocks
     assert (len(one["scores"]), one["source"]) == (4, "sea")
     rows = grid("a", ["AdaGrad", "OGD"])
     rows += [one | {"positive_class": k} for one in rows for k in (1.0, 2.0)]
@@ -463,8 +460,9 @@ def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, 
     assert our.ranks_of(table).tolist() == [literal.ranks(row) for row in table.tolist()]
     # another monotone map of each block, which keeps the ties
     maps = [lambda x: x**3 - 7, np.exp, lambda x: 2 * x + 1]
-    mapped = np.array([random.choice(maps)(row) for row in table])
-    assert our.ranks_of(mapped).mean(axis=0) == pytest.approx(ranks)
+    assert our.ranks_of(np.array([random.choice(maps)(row) for row in table])).mean(
+        axis=0
+    ) == pytest.approx(ranks)
     order = random.sample(range(table.shape[1]), table.shape[1])
     assert our.ranks_of(table[:, order]).mean(axis=0) == pytest.approx(ranks[order])
 
@@ -482,8 +480,9 @@ def test_wilcoxon__with_infinite_missing_or_equal_values():
     assert our.wilcoxon(np.zeros(4)) == our.wilcoxon(np.array([])) == 1.0
     assert our.wilcoxon(np.arange(1.0, 9.0)) == our.least_p(8)
     # that only rounding makes unequal
-    found = our.wilcoxon(np.array([0.3 - 0.2, 0.1 - 0.2, 0.5]))
-    assert found == our.wilcoxon(np.array([1.0, -1.0, 5.0]))
+    assert our.wilcoxon(np.array([0.3 - 0.2, 0.1 - 0.2, 0.5])) == our.wilcoxon(
+        np.array([1.0, -1.0, 5.0])
+    )
 
 
 @given(st.lists(shares, max_size=8), shares)
@@ -533,10 +532,14 @@ def test_relative_differences__do_not_depend_on_the_unit(a, b, unit):
 
 
 def test_differences__to_and_of_failed_learners():
-    found = our.differences(np.array([1.0, np.inf, 2.0]), np.array(1.0), True)
-    assert found[:2].tolist() == [0.0, np.inf]
-    both = our.differences(np.array([1.0, np.inf]), np.array(np.inf), False)
-    assert both.tolist() == [-np.inf, 0]
+    assert our.differences(np.array([1.0, np.inf, 2.0]), np.array(1.0), True)[:2].tolist() == [
+        0.0,
+        np.inf,
+    ]
+    assert our.differences(np.array([1.0, np.inf]), np.array(np.inf), False).tolist() == [
+        -np.inf,
+        0,
+    ]
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -114,8 +114,7 @@ def test_sweep__goes_with_its_runs__but_for_those_of_another_sweep(store, removi
     everything = files_below(store)
     dry = json.loads(removing("sweep", "first", "--dry-run", "--json").stdout)
     assert files_below(store) == everything
-    done = json.loads(removing("sweep", "first", "--json").stdout)
-    assert {**done, "removed": False} == dry
+    assert {**json.loads(removing("sweep", "first", "--json").stdout), "removed": False} == dry
     assert (dry["runs"], dry["runs_kept"]) == (4, 2)
     assert set(read_runs(store).column("run_id").to_pylist()) == ids_of(store, "second", "third")
     assert "has no sweep 'first'" in removing("sweep", "first", status=2).stderr
@@ -148,9 +147,12 @@ def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_c
 
 def test_bytes__of_runs_are_those_of_the_files(store):
     everything = ids_of(store, "first", "second", "third")
-    names = ("runs", "curves", "windows", "predictions")
     found = dict(result_bytes(store))
-    assert {*found} == {file for name in names for file in table_files(store, name)}
+    assert {*found} == {
+        file
+        for name in ("runs", "curves", "windows", "predictions")
+        for file in table_files(store, name)
+    }
     for file, sizes in found.items():
         [whole] = file.sizes()
         assert set(sizes) <= everything
@@ -182,8 +184,16 @@ def test_dataset__that_is_removed_by_force_leaves_the_results__and_comes_back_th
     removing("dataset", "other", "--force")
     assert rows_of(store, ids_of(store, "third")) == before
     koco("report", "third", "--store", store, status=0)
-    source = made.parent / "other.csv"
-    koco("prepare", "other", "--from", source, "--no-header", "--store", store, status=0)
+    koco(
+        "prepare",
+        "other",
+        "--from",
+        made.parent / "other.csv",
+        "--no-header",
+        "--store",
+        store,
+        status=0,
+    )
     assert load_manifest(store, "other").dataset_hash == identity.dataset_hash
 
 
@@ -207,8 +217,9 @@ def test_dataset__is_not_removed_from_a_store_that_borrows_it(store, koco):
     night = store / "nights" / "n"
     (night / "koco-store.json").write_text('{"format": 1}\n')
     (night / "koco-datasets.txt").write_text(f"{store}\n")
-    remove = dataset_removal(str(night), "unused")[1]
-    refusal(r"uses the datasets of .*; remove unused there", remove)
+    refusal(
+        r"uses the datasets of .*; remove unused there", dataset_removal(str(night), "unused")[1]
+    )
     assert load_manifest(store, "unused")
 
 
@@ -320,8 +331,11 @@ def test_status__says_how_the_sweep_ended(error, state, said, tmp_path):
     claim(store, tally.status)
     with suppress(KeyboardInterrupt, OSError), tally:
         (status,) = statuses(store)
-        mine = ("running", os.getpid(), socket.gethostname())
-        assert (status.state, status.process, status.host) == mine
+        assert (status.state, status.process, status.host) == (
+            "running",
+            os.getpid(),
+            socket.gethostname(),
+        )
         tally.more(5, 2)
         tally.computing("http://127.0.0.1:1/status")
         tally.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
@@ -461,8 +475,9 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
         now[0] = share * step
         tally.hear(Report("first", 200 * share))
         tally.tell(1)
-    left = (20_000 + rounds - 200 * done) / (200 / step)
-    assert tally.task.time_remaining == pytest.approx(left, abs=1.0)
+    assert tally.task.time_remaining == pytest.approx(
+        (20_000 + rounds - 200 * done) / (200 / step), abs=1.0
+    )
     assert told == [tally.status] * done  # by whom that is heard every second
     assert tally.status.seconds_left == tally.task.time_remaining
     assert tally.status.rounds_per_second > 0

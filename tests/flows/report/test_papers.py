@@ -241,8 +241,9 @@ def test_poster__verdict_is_by_two_standard_deviations(mean, said, figure):
 def test_poster__has_ours_beside_the_published_row_and_batch(tmp_path):
     X = np.random.default_rng(0).random((120, 3))
     y = X @ [0.5, 0.2, 0.1]
-    params = {"params": '{"alpha": 1.0, "bandwidth": 2.0}'}
-    rows = [poster("cpusmall", "PROSNKONS", 0.02, 9) | params]
+    rows = [
+        poster("cpusmall", "PROSNKONS", 0.02, 9) | {"params": '{"alpha": 1.0, "bandwidth": 2.0}'}
+    ]
     found = of_dataset(tmp_path, "cpusmall", X, y, "pros-n-kons-table", rows)
     assert [row["row"] for row in found.rows] == [
         "PROS-N-KONS on cpusmall (120 rows)",

@@ -142,8 +142,10 @@ def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_pat
     assert sum(learner == "OGD" for learner, _ in first) == 1  # nothing of it is drawn
     # another learner changes no draw
     alone = read_sweep(written(tmp_path, SWEEP.partition('[[learner]]\nname = "AdaGrad"')[0]))
-    both = read_sweep(written(tmp_path, SWEEP))
-    assert both.configurations[: len(alone.configurations)] == alone.configurations
+    assert (
+        read_sweep(written(tmp_path, SWEEP)).configurations[: len(alone.configurations)]
+        == alone.configurations
+    )
 
 
 TPE = """

@@ -109,8 +109,7 @@ def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_numbe
     refusal("real", run_here, small_store, todo.cohorts, block_rows=100)
     found = {row["run_id"]: row for row in tables(small_store)[0]}
     assert found.items() <= wanted.items()
-    left = {wanted[run_id]["dataset"] for run_id in wanted.keys() - found.keys()}
-    assert left == {"real"}
+    assert {wanted[run_id]["dataset"] for run_id in wanted.keys() - found.keys()} == {"real"}
 
 
 def test_summary__keeps_streams_apart(small_store, tmp_path):
@@ -409,8 +408,7 @@ def test_dry_run__says_how_large_results_are(folder, tmp_path):
     ],
 )
 def test_wrong_key__is_refused_with_the_remedy(old, new, said, tmp_path):
-    spec = written(tmp_path, MEASURED.replace(old, new))
-    refusal(said, checked, spec, tmp_path / "store")
+    refusal(said, checked, written(tmp_path, MEASURED.replace(old, new)), tmp_path / "store")
 
 
 FOREIGN = """
@@ -498,8 +496,9 @@ def test_rows__stand_beside_ours_until_a_file_changes_and_failures_are_theirs_al
     assert "took longer than time_limit = 1.5 s (round 101)" in ended["stopped"][1]
     assert not checked(spec, spec.parent / "store").next_to_compute()
     text = OWN.replace("time_limit = 1.5", 'time_limit = "00:00:09"')
-    longer = checked(written(spec.parent, text, "longer.toml"), spec.parent / "store")
-    (again,) = longer.next_to_compute()
+    (again,) = checked(
+        written(spec.parent, text, "longer.toml"), spec.parent / "store"
+    ).next_to_compute()
     assert [row["status"] for row in before.values() if row["run_id"] == again.run_id] == [
         "stopped"
     ]

@@ -81,8 +81,9 @@ def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_st
         "alpha = { powers_of_two = [0, 0] }",
         "alpha = { powers_of_ten = [0, 0] }",
     ):
-        spec = written(tmp_path, text + more)
-        ids.append([run.run_id for run in checked(spec, small_store).runs])
+        ids.append(
+            [run.run_id for run in checked(written(tmp_path, text + more), small_store).runs]
+        )
     assert ids == [ids[0]] * 6
 
 
@@ -361,8 +362,7 @@ def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, sma
     [("90", 90), ("1.5", 1.5), ('"1:30:00"', 5400), ("00:01:30", 90), ('"100:00:00"', 360_000)],
 )
 def test_time_limit__is_seconds_or_a_time(given, seconds, tmp_path):
-    sweep = read_sweep(written(tmp_path, f"time_limit = {given}\n{GOOD}"))
-    assert sweep.time_limit == seconds
+    assert read_sweep(written(tmp_path, f"time_limit = {given}\n{GOOD}")).time_limit == seconds
 
 
 @pytest.mark.parametrize(
@@ -527,8 +527,9 @@ def test_learner__is_the_best_of_those_that_it_is_said_to_be_the_best_of(learner
     blocks = {}
     for row in stored_table().to_pylist():
         if row["part"] == part:
-            score = float(f"{np.mean(row['scores']):.11e}")
-            blocks.setdefault(row["title"], {})[row["learner"]] = score
+            blocks.setdefault(row["title"], {})[row["learner"]] = float(
+                f"{np.mean(row['scores']):.11e}"
+            )
     names = [*next(iter(blocks.values()))]
     ranks = np.mean([rankdata([one[name] for name in names]) for one in blocks.values()], axis=0)
     found = dict(zip(names, ranks, strict=True))
@@ -674,8 +675,7 @@ alpha = { powers_of_two = [-50, 49] }
 def warnings(folder, text):
     """What a dry run says of learners, which were timed before."""
     for run in checked(written(folder, text), folder / "store").runs:
-        seconds = 1.0 if run.learner == "KONS" else 1e-3
-        remember(timing_key(run), Timing(1000, seconds, 1.5))
+        remember(timing_key(run), Timing(1000, 1.0 if run.learner == "KONS" else 1e-3, 1.5))
     return dry_run_of(SweepRequest(str(written(folder, text)), str(folder / "store"))).get(
         "warnings", []
     )
@@ -701,8 +701,7 @@ def test_remedy__that_is_followed_ends_it(old, new, tmp_path):
 def test_max_dictionary__is_named_for_learners_that_have_it(tmp_path):
     sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
     for learner, has in (("BKONS", True), ("KONS", False)):
-        planned = Plan((), {}, Costs({}), {learner: 6000.0, "OGD": 1.0})
-        (said,) = longest_learner(planned, sweep)
+        (said,) = longest_learner(Plan((), {}, Costs({}), {learner: 6000.0, "OGD": 1.0}), sweep)
         assert ("max_dictionary in its table" in said) is has
 
 
@@ -720,8 +719,10 @@ def test_remedy_of_a_sweep_without_a_file__makes_its_file(small_store, tmp_path,
 def test_seconds__are_not_told(tmp_path):
     sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
     for seconds, told in ((LONG - 1, 0), (LONG + 1, 1)):
-        planned = Plan((), {}, Costs({}), {"KONS": seconds, "OGD": 1.0})
-        assert len(longest_learner(planned, sweep)) == told
+        assert (
+            len(longest_learner(Plan((), {}, Costs({}), {"KONS": seconds, "OGD": 1.0}), sweep))
+            == told
+        )
 
 
 SPEC = {
@@ -750,8 +751,10 @@ def test_dictionary__gives_the_runs_of_the_file_and_a_result_that_shows_them(
     assert {n: signal.getsignal(n) for n in before} == before
     assert {t for t in threading.enumerate() if not t.daemon} <= threads
     (tmp_path / "small.toml").write_text(TOML)
-    done = koco("sweep", tmp_path / "small.toml", "--store", small_store, status=0)
-    assert "nothing to compute" in done.stderr
+    assert (
+        "nothing to compute"
+        in koco("sweep", tmp_path / "small.toml", "--store", small_store, status=0).stderr
+    )
     planned = koco("sweep", tmp_path / "small.toml", "--store", small_store, "--dry-run", status=0)
     assert not re.search(r": *$", planned.stdout, re.MULTILINE)
     assert len(result.to_pandas()) == result.runs.num_rows == 4

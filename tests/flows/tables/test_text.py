@@ -34,8 +34,7 @@ VALUES = st.sampled_from(
 @st.composite
 def tables(draw):
     columns = draw(st.lists(NAMES, min_size=1, max_size=8, unique=True))
-    kinds = [draw(VALUES) for _ in columns]
-    return columns, draw(st.lists(st.tuples(*kinds), max_size=4))
+    return columns, draw(st.lists(st.tuples(*[draw(VALUES) for _ in columns]), max_size=4))
 
 
 @given(tables(), st.integers(30, 120))
@@ -120,8 +119,10 @@ def test_values__in_words(words_for, given, expected):
 
 
 def test_columns__that_say_nothing_are_left_out():
-    rows = [{"a": 1, "b": None, "c": "x"}, {"a": 2.5, "b": None, "c": None}]
-    assert columns_of(rows) == {"a": True, "c": False}
+    assert columns_of([{"a": 1, "b": None, "c": "x"}, {"a": 2.5, "b": None, "c": None}]) == {
+        "a": True,
+        "c": False,
+    }
 
 
 def test_verdict__counts_the_claims_that_are_judged():
@@ -132,10 +133,18 @@ def test_verdict__counts_the_claims_that_are_judged():
 
 @given(st.lists(st.integers(0, 10**6), min_size=1))
 def test_texts_with_numbers__are_sorted_by_the_numbers(numbers):
-    texts = [f"n_rows={n},k" for n in numbers]
-    assert sorted(texts, key=sort_key) == [f"n_rows={n},k" for n in sorted(numbers)]
-    mixed = ["b", "a10", "a9", 2, 1.5, "10", "9a"]
-    assert sorted(mixed, key=sort_key) == [1.5, 2, "9a", "10", "a9", "a10", "b"]
+    assert sorted([f"n_rows={n},k" for n in numbers], key=sort_key) == [
+        f"n_rows={n},k" for n in sorted(numbers)
+    ]
+    assert sorted(["b", "a10", "a9", 2, 1.5, "10", "9a"], key=sort_key) == [
+        1.5,
+        2,
+        "9a",
+        "10",
+        "a9",
+        "a10",
+        "b",
+    ]
 
 
 def test_source__of_every_kind_has_a_name(tmp_path):
@@ -148,8 +157,11 @@ def test_source__of_every_kind_has_a_name(tmp_path):
         prepare_file(store, "a", table),
         prepare_synthetic(store, "ill-conditioned", {"n_rows": 9}),
     )
-    named = [came_from(manifest.source) for manifest in manifests]
-    assert named == ["mails", "a.csv", "ill-conditioned"]
+    assert [came_from(manifest.source) for manifest in manifests] == [
+        "mails",
+        "a.csv",
+        "ill-conditioned",
+    ]
 
 
 TERMINAL, LOG = (SimpleNamespace(isatty=lambda said=said: said) for said in (True, False))

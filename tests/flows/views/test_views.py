@@ -244,11 +244,10 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         ("run_id IN (SELECT unnest(run_ids) FROM best WHERE learner = 'ONS')", [(0, "ONS")]),
     ):
         views.select([condition])
-        found = views.rows("SELECT order_seed, learner FROM selected ORDER BY ALL")
-        assert [tuple(one.values()) for one in found] == left
+        for view in ("selected", "curves"):
+            found = views.rows(f"SELECT order_seed, learner FROM {view} ORDER BY ALL")
+            assert [tuple(one.values()) for one in found] == left
         assert sum(one["repeats"] for one in views.rows("FROM configurations")) == len(left)
-        curves = views.rows("SELECT order_seed, learner FROM curves ORDER BY ALL")
-        assert [tuple(one.values()) for one in curves] == left
     for condition, said in (
         ("lerner = 'OGD'", "no column 'lerner' .*; did you mean 'learner'"),
         ("status=ok", "no column 'ok' .a text stands in single quotes"),
@@ -259,8 +258,7 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         ("alpha = 7", "no run matches; alpha is 0.0, 1.0, 2.0, 3.0"),
         ("learner = 'ogd'", "no run matches; learner is OGD, ONS"),
     ):
-        refused = refusal(said, views.select, ["alpha >= 0", condition])
-        assert repr(condition) in refused
+        assert repr(condition) in refusal(said, views.select, ["alpha >= 0", condition])
 
 
 def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
@@ -286,8 +284,12 @@ def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     [best], [curve] = views.rows("FROM best"), views.rows("FROM Curves")
     assert (best["auc_mean"], {f"{name}_mean" for name in METRICS} <= best.keys()) == (0.75, True)
     assert flows.results(tmp_path, "s").runs.schema.equals(schema(RUNS), check_metadata=True)
-    told = {"t": 8, "mean_loss": 0.0, "learner": "OGD", "stream": "two, shuffled"}
-    assert told.items() <= curve.items()
+    assert {
+        "t": 8,
+        "mean_loss": 0.0,
+        "learner": "OGD",
+        "stream": "two, shuffled",
+    }.items() <= curve.items()
     assert views.rows("FROM members") == [{"sweep": "s", "run_id": f"{0:032x}"}]
 
 
@@ -300,8 +302,7 @@ def test_runs__that_are_no_candidates(tmp_path):
     older = {"numbers_version": 1, "mean_loss": 0.0, "error_rate": 0.0}
     rows = [*({**one, **older} for one in rows), *({**one, "numbers_version": 2} for one in rows)]
     rows.append({**rows[-1], "auc": 0.5})
-    lengths = [one["max_rows"] for one in views_of(tmp_path, rows).rows("FROM best")]
-    assert lengths == [None, 4]
+    assert [one["max_rows"] for one in views_of(tmp_path, rows).rows("FROM best")] == [None, 4]
     write_decisions(tmp_path, "s", [{**dict.fromkeys(DECISIONS.names), "goes_on": True}])
     [best] = Views(tmp_path, ["s"]).rows("FROM best")
     assert (best["params"], best["merit"], best["repeats"]) == (rows[2]["params"], 0.4, 1)
@@ -312,15 +313,17 @@ def test_runs__that_are_no_candidates(tmp_path):
 
 def test_dataset_of_two_names__has_in_each_sweep_the_one_that_it_has_there(tmp_path):
     """As where a scale changes nothing: its runs are computed once."""
-    learners = ("OGD", "AdaGrad")
-    put(tmp_path, "s", None, [row("raw", one, 1, 0, None, "ok", 0.5, None) for one in learners])
+    put(
+        tmp_path,
+        "s",
+        None,
+        [row("raw", one, 1, 0, None, "ok", 0.5, None) for one in ("OGD", "AdaGrad")],
+    )
     for sweep, ids in (("raw", [0]), ("scaled", [0, 1])):
-        names = {"hash of raw": sweep}
-        put(tmp_path, sweep, [f"{one:032x}" for one in ids], (), datasets=names)
+        put(tmp_path, sweep, [f"{one:032x}" for one in ids], (), datasets={"hash of raw": sweep})
     for sweeps in (["raw"], ["scaled"], ["raw", "scaled"], ["scaled", "raw"]):
         found = Views(tmp_path, sweeps).rows("SELECT dataset, learner FROM best")
-        count = 1 if sweeps == ["raw"] else 2
-        assert [one["dataset"] for one in found] == sweeps[:1] * count
+        assert [one["dataset"] for one in found] == sweeps[:1] * (1 if sweeps == ["raw"] else 2)
     compared = compare(tmp_path, ["raw", "scaled"])
     assert {one["block"] for one in compared.blocks.to_pylist()} == {"raw, shuffled"}
     assert compared.notes == []
@@ -395,8 +398,9 @@ SAID = {
 
 def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
     for words, named in (([], SAID), (["--best"], SAID), (["--best", "--json"], set())):
-        done = koco("results", "--store", store, "--sweep", "s", *words, status=0)
-        said = done.stderr.replace("\n  ", " ")
+        said = koco("results", "--store", store, "--sweep", "s", *words, status=0).stderr.replace(
+            "\n  ", " "
+        )
         assert set(re.findall(r"\w+'s best on .* is not better than .* constant", said)) == named
 
 
@@ -458,8 +462,9 @@ def test_difference__joins_what_is_equal(results, answered):
         losses = row["mean_loss_mean_other"], row["mean_loss_mean"]
         assert row["difference"] == pytest.approx(losses[0] - losses[1])
     # what only one of them has, the other need not have
-    only = results(*words, "--where", "alpha=8", "--json")
-    assert [row["mean_loss_mean"] for row in only] == [None] * 4
+    assert [row["mean_loss_mean"] for row in results(*words, "--where", "alpha=8", "--json")] == [
+        None
+    ] * 4
     # a terminal has the parameters of both, and first of all what is asked for
     for shown in (results(*words, "--best"), results(*words)):
         assert max(map(len, shown.splitlines())) <= 100
@@ -546,10 +551,10 @@ def test_wrong_options__are_refused_with_a_reason(koco, answered, words, said):
 
 def test_order_and_limit__are_those_of_a_loop_over_the_rows(koco, results, answered):
     """A table that is sorted and cut has what the whole table has there."""
-    every = results("--json")
-
     # without one: last
-    rows = sorted(every, key=lambda row: json.loads(row["params"]).get("alpha", math.inf))
+    rows = sorted(
+        results("--json"), key=lambda row: json.loads(row["params"]).get("alpha", math.inf)
+    )
     words = ("--sort", "alpha", "--limit", "5")
     assert results(*words, "--json") == rows[:5]
     assert f"{len(rows) - 5} more rows" in koco("results", "--store", answered, *words).stderr
