@@ -413,9 +413,7 @@ def anchors_of(file):
 def test_every_link__leads_somewhere(file):
     links = [a or b for a, b in LINK.findall(prose_of(file))]
     dead = []
-    for link in links:
-        if re.match(r"[a-z]+:", link):
-            continue
+    for link in (link for link in links if not re.match(r"[a-z]+:", link)):
         name, _, anchor = link.partition("#")
         target = (ROOT / file).parent.joinpath(name).resolve() if name else ROOT / file
         relative = str(target.relative_to(ROOT))

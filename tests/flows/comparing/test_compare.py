@@ -304,11 +304,10 @@ def test_repeats_that_not_all_learners_have__are_counted_and_named():
     expected = [[one, 0.1 + one, 0.5 + seed] for one in (0.11, 0.12) for seed in (0, 1)]
     [scores] = column(found, "scores")
     assert np.allclose(np.transpose(scores), expected, rtol=1e-12)
-    lacking = (
-        "4 of 8 repeats are left out: AdaGrad has no runs in 2; OGD has no runs in 2; ONS has no"
-        " runs in 2"
-    )
-    assert Comparison(found).notes == [f"a, shuffled: {lacking}"]
+    assert Comparison(found).notes == [
+        "a, shuffled: 4 of 8 repeats are left out: AdaGrad has no runs in 2; OGD has no runs in 2;"
+        " ONS has no runs in 2"
+    ]
 
 
 def test_learner_that_was_stopped__is_no_candidate_for_ranks_and_is_named():

@@ -363,35 +363,39 @@ def test_cluster__on_the_loopback_interface_may_be_named(name, workers, there):
     assert (cluster_named(name, workers, 0) is not None) == there
 
 
-OTHERS = (
-    "10.0.0.1",
-    "0.0.0.0",
-    "[::]",
-    "[fe80::1]",
-    "[2001:db8::1]",
-    "example.org",
-    "localhost.example.org",
-    "127.1",
-    "1",
-)
 REACHED = r"not on the loopback interface: .* execute whatever is sent to their scheduler.*use tls://.*--insecure"
-UNKNOWN = (
-    "",
-    "Local",
-    "loca",
-    "127.0.0.1:8786",
-    "tcp://127.0.0.1",
-    "tcp://::1:8786",
-    "tcp://127.0.0.1:8786\n",
-)
 NONE = r"no cluster is called .*; give local, or a scheduler's address such as tls://HOST:8786"
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        *((f"tcp://{host}:8786", REACHED) for host in OTHERS),
-        *((name, NONE) for name in UNKNOWN),
+        *(
+            (f"tcp://{host}:8786", REACHED)
+            for host in (
+                "10.0.0.1",
+                "0.0.0.0",
+                "[::]",
+                "[fe80::1]",
+                "[2001:db8::1]",
+                "example.org",
+                "localhost.example.org",
+                "127.1",
+                "1",
+            )
+        ),
+        *(
+            (name, NONE)
+            for name in (
+                "",
+                "Local",
+                "loca",
+                "127.0.0.1:8786",
+                "tcp://127.0.0.1",
+                "tcp://::1:8786",
+                "tcp://127.0.0.1:8786\n",
+            )
+        ),
         ("tcp://127.0.0.1:99999", "a port is at most 65535"),
     ],
 )

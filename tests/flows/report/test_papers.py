@@ -57,8 +57,10 @@ def of_dataset(folder, name, X, y, experiment, rows):
 
 
 def run(dataset, learner, error, **more):
-    hashed = {"dataset": dataset, "dataset_hash": dataset, "order": "shuffled"}
-    return {**hashed, "learner": learner, "mean_loss": error, "error_rate": error, **more}
+    return {
+        **{"dataset": dataset, "dataset_hash": dataset, "order": "shuffled"},
+        **{"learner": learner, "mean_loss": error, "error_rate": error, **more},
+    }
 
 
 @pytest.mark.parametrize("name", sorted(EXPERIMENTS))
@@ -112,8 +114,9 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
 @pytest.mark.parametrize(("error", "holds"), [(0.1995, False), (0.198, True)])
 def test_figure_3__a_difference_below_a_thousandth_is_no_win(error, holds, figure):
     rows = [run(name, "AdaGrad", 0.2, step_size=1.0) for name in "abc"]
-    errors = {"a": error, "b": error, "c": 0.3}
-    rows += [oja(0, "true", e, PRINTED, name) for name, e in errors.items()]
+    rows += [
+        oja(0, "true", e, PRINTED, name) for name, e in zip("abc", (error, error, 0.3), strict=True)
+    ]
     claims = figure("son-figure-3", rows).claims
     assert [
         c["holds"] for c in claims if c["claim"].startswith("with diagonal adaptation Oja")
@@ -173,8 +176,7 @@ def floor_run(floor, regret, size, seed=0):
 def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs, holds, tmp_path):
     rows = [floor_run(*one, seed) for seed, one in enumerate(runs)]
     # labels that the best function has without loss
-    data = np.ones((100, 1)), np.zeros(100)
-    found = of_dataset(tmp_path, "x", *data, "sampling-floor", rows)
+    found = of_dataset(tmp_path, "x", np.ones((100, 1)), np.zeros(100), "sampling-floor", rows)
     assert [claim["holds"] for claim in found.claims] == ([*holds, None] if holds else [])
 
 
