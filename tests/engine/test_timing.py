@@ -50,7 +50,6 @@ def test_checkpoints__are_written_by_the_clock(clock, small_store, monkeypatch):
     saved = []
     monkeypatch.setattr(engine, "SAVING_SHARE", np.inf)
     monkeypatch.setattr(engine, "save_cohort", lambda where, rounds, *_: saved.append(rounds))
-    timed_cohort = replace(cohort, checkpoint_seconds=clock)
-    run_cohort(str(small_store), "try", timed_cohort, 100)
+    run_cohort(str(small_store), "try", replace(cohort, checkpoint_seconds=clock), 100)
     assert saved == ([100, 200, 300, 400] if clock == 0.0 else [])
     assert results_of(small_store, cohort) == whole

@@ -20,7 +20,6 @@ from tests.helpers.refusal import refusal
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
 VALUE_TYPES = [pa.float64(), pa.float32(), pa.float16(), pa.int8(), pa.uint64()]
-LISTS = [pa.list_, pa.large_list]
 
 
 def same(found, matrix):
@@ -44,7 +43,7 @@ def arranged(column, how):
 @given(data=st.data())
 def test_arrow_tables__of_any_types_are_the_plain_rows(data):
     n = data.draw(st.integers(1, 6))
-    lists = data.draw(st.sampled_from(LISTS))
+    lists = data.draw(st.sampled_from([pa.list_, pa.large_list]))
     value_type, index_type = (data.draw(st.sampled_from(t)) for t in (VALUE_TYPES, INDEX_TYPES))
     draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     rows = []
@@ -55,8 +54,9 @@ def test_arrow_tables__of_any_types_are_the_plain_rows(data):
         for j, value in zip(features, values, strict=True):
             matrix[t, j] += value
         rows.append((features, values))
-    kind = value_type.to_pandas_dtype()
-    values = pa.array([np.array(values, kind) for _, values in rows], lists(value_type))
+    values = pa.array(
+        [np.array(values, value_type.to_pandas_dtype()) for _, values in rows], lists(value_type)
+    )
     indices = pa.array([features for features, _ in rows], lists(index_type))
     how = data.draw(st.sampled_from(["plain", "sliced", "chunked"]))
     table = pa.table({"indices": arranged(indices, how), "values": arranged(values, how)})
@@ -74,8 +74,9 @@ def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
     values = pa.array([[1.0, 2.0], [3.0, 1.0]])
     coded = pa.ListArray.from_arrays(values.offsets, values.flatten().dictionary_encode())
     indices = pa.FixedSizeListArray.from_arrays(pa.array([2, 0, 1, 2], pa.uint64()), 2)
-    found = as_rows(pa.table({"values": coded, "indices": indices}))
-    same(found, np.array([[2.0, 0, 1], [0, 3, 1]]))
+    same(
+        as_rows(pa.table({"values": coded, "indices": indices})), np.array([[2.0, 0, 1], [0, 3, 1]])
+    )
 
 
 @settings(max_examples=60, deadline=None)
