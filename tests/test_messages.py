@@ -6,14 +6,15 @@ import re
 from tests.helpers.project import ROOT
 
 FOLDERS = ("cluster", "flows", "koco_stream", "storage", "tests")
-WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def alone(tree):
     """The lines of strings that are statements and no docstrings: nothing has their text."""
     for node in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
-            first = field == "body" and isinstance(node, WITH_DOCSTRING)
+            first = field == "body" and isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            )
             lines = getattr(node, field, None)
             for line in lines[first:] if isinstance(lines, list) else ():
                 value = line.value if isinstance(line, ast.Expr) else None

@@ -221,8 +221,7 @@ def environment_for(folder, source, python=sys.executable):
 
 def folder_after(page, folder, left_by):
     """The new folder, with what the page before this one has left, and the real datasets."""
-    before = page_before(page)
-    if before:
+    if before := page_before(page):
         shutil.copytree(
             left_by(before),
             folder,
@@ -291,8 +290,10 @@ def test_export__gives_mlflow_the_runs_of_the_store(tmp_path, left_by):
     folder = folder_after("results.md", tmp_path / "folder", left_by)
     run_page("results.md", folder, environment_for(folder, ROOT, python), {"mlflow"})
     runs = read_runs(folder / "store").to_pylist()
-    tagged = "SELECT t.value, o.key, o.value FROM tags t JOIN {} o USING (run_uuid)"
-    tagged += " WHERE t.key = 'run_id'"
+    tagged = (
+        "SELECT t.value, o.key, o.value FROM tags t JOIN {} o USING (run_uuid)"
+        " WHERE t.key = 'run_id'"
+    )
     with closing(sqlite3.connect(folder / "mlflow.db")) as database:
         params, metrics = ({*database.execute(tagged.format(of))} for of in ("params", "metrics"))
     for run in runs:
@@ -372,8 +373,7 @@ def test_errata__has_every_number_that_the_code_cites():
 
 
 PACKAGES = "koco_stream", "storage", "cluster", "flows"
-WITH_LINKS = ["CONTRIBUTING.md", "CHANGELOG.md", "README.md"]
-WITH_LINKS += [f"docs/{page}" for page in PAGES if page != "README.md"]
+IN_DOCS = [f"docs/{page}" for page in PAGES if page != "README.md"]
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)|^\[[^\]]+\]: (\S+)$", re.M)
 NAMED = re.compile(r"\b(?:docs/[\w-]+\.(?:md|py)|tests/[\w/]+\.py)\b")
@@ -399,8 +399,10 @@ def in_repository():
 @cache
 def anchors_of(file):
     """The anchors of a page's headings that GitHub and the site both have."""
-    titles = re.findall(r"^#+ (.+?)\s*$", prose_of(file), re.M)
-    titles = [re.sub(r"\[(.*?)\]\(.*?\)|[`*]", r"\1", title) for title in titles]
+    titles = [
+        re.sub(r"\[(.*?)\]\(.*?\)|[`*]", r"\1", title)
+        for title in re.findall(r"^#+ (.+?)\s*$", prose_of(file), re.M)
+    ]
     on_github = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in titles]
     plain = [
         unicodedata.normalize("NFKD", one).encode("ascii", "ignore").decode() for one in titles
@@ -409,7 +411,7 @@ def anchors_of(file):
     return {*on_github} & {*on_site}
 
 
-@pytest.mark.parametrize("file", WITH_LINKS)
+@pytest.mark.parametrize("file", ["CONTRIBUTING.md", "CHANGELOG.md", "README.md", *IN_DOCS])
 def test_every_link__leads_somewhere(file):
     links = [a or b for a, b in LINK.findall(prose_of(file))]
     dead = []
@@ -453,7 +455,6 @@ def test_words__are_few():
     def words(*files):
         return sum(len((ROOT / file).read_text().split()) for file in files)
 
-    docs = [f"docs/{page}" for page in PAGES if page != "README.md"]
     docstrings = sum(
         len((ast.get_docstring(node) or "").split())
         for package in PACKAGES
@@ -463,8 +464,8 @@ def test_words__are_few():
     )
     meanings = {q.meaning for learner in LEARNERS.values() for q in learner.parameters}
     assert words("README.md") <= 800
-    assert len(docs) <= 20
-    assert words(*docs) <= 22_000
+    assert len(IN_DOCS) <= 20
+    assert words(*IN_DOCS) <= 22_000
     assert docstrings + sum(len(text.split()) for text in meanings) <= 35_000
 
 

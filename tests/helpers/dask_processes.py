@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tests.helpers.project import end, environment, free_port, wait_ready
-
-PREEMPTIBLE = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
+from tests.helpers.project import end, environment, free_ports, wait_ready
 
 
 class Processes:
@@ -54,7 +52,7 @@ class Processes:
         """Start a scheduler, on a free loopback port unless the words say where; returns its
         address once it is there.
         """
-        port = free_port()
+        [port] = free_ports(1)
         where = words or ("--host", "127.0.0.1", "--port", str(port))
         self.start("scheduler", ["scheduler", *where, "--no-dashboard"], prefix, **more)
         self.wait_for("scheduler", "Scheduler at:")
@@ -67,7 +65,11 @@ class Processes:
         be there yet when this returns.
         """
         common = ["--nthreads", "1", "--no-dashboard", "--memory-limit", "1GB", "--name", name]
-        preemptible = [] if "--no-nanny" in words else PREEMPTIBLE
+        preemptible = (
+            []
+            if "--no-nanny" in words
+            else ["--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption"]
+        )
         given = ["worker", address, *common, "--local-directory", str(self.folder), *preemptible]
         return self.start(name, [*given, *words], prefix, **more)
 

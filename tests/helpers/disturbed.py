@@ -22,7 +22,7 @@ import psutil
 from storage.results import read_runs
 from tests.helpers.dask_processes import Processes
 from tests.helpers.listening import family, with_variable
-from tests.helpers.project import ROOT, environment, free_port, running, wait_until
+from tests.helpers.project import ROOT, environment, free_ports, running, wait_until
 
 KINDS = ("worker", "all workers", "scheduler", "driver", "disk")
 ENDING = KINDS[2:]  # a sweep ends with these
@@ -30,7 +30,6 @@ ENDING = KINDS[2:]  # a sweep ends with these
 AGAIN = {"scheduler": ("scheduler", "driver")} | dict.fromkeys(
     ("driver", "disk"), ("worker", "all workers", "driver", "disk")
 )
-PHASES = ("computing", "start-up", "collecting")
 FILES = 24  # a sweep of these tests has more cohorts
 LAST = {
     "computing": 0.5,
@@ -56,7 +55,7 @@ class Blow:
     @classmethod
     def drawn(cls, draw: random.Random, kind: str, files: int) -> Self:
         """A blow of this kind, before so many result files are there."""
-        phase = draw.choices(PHASES, (0.7, 0.15, 0.15))[0]
+        [phase] = draw.choices([*LAST], (0.7, 0.15, 0.15))
         return cls(kind, phase, draw.randrange(files), draw.random(), draw.randrange(WORKERS))
 
 
@@ -80,7 +79,7 @@ def finished(store: Path) -> dict[str, object]:
 @contextmanager
 def prefect_server(folder: Path) -> Iterator[str]:
     """The address of a Prefect server, so that not every sweep needs its own."""
-    port = free_port()
+    [port] = free_ports(1)
     line = f"-m prefect server start --host 127.0.0.1 --port {port}"
     more = {
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -88,8 +87,9 @@ def prefect_server(folder: Path) -> Iterator[str]:
         "DO_NOT_TRACK": "1",
         "PREFECT_HOME": str(folder / "prefect"),
     }
-    words = [sys.executable, *line.split()]
-    with running(words, folder / "prefect.log", partial(listens, port), **more):
+    with running(
+        [sys.executable, *line.split()], folder / "prefect.log", partial(listens, port), **more
+    ):
         yield f"http://127.0.0.1:{port}/api"
 
 

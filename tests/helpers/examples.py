@@ -56,11 +56,10 @@ def make(name, **more):
 
 def public(model):
     """Every public attribute, read."""
-    properties = inspect.getmembers(type(model), lambda value: isinstance(value, property))
     return {
         name: np.asarray(getattr(model, name)).tobytes()
-        for name, _ in properties
-        if name.endswith("_") and not name.startswith("_")
+        for name, value in inspect.getmembers(type(model))
+        if isinstance(value, property) and name.endswith("_") and not name.startswith("_")
     }
 
 

@@ -12,13 +12,10 @@ from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.paths import AnyPath
 from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points, schema
-from koco_stream.types import Array
 from storage.results import file_name
 from storage.store import open_store
 
-LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")
 VARIED = {"OjaSON": ("alpha", "sketch_size"), "AdaGrad": ("step_size",), "CONKONS": ("bandwidth",)}
-LABELS = ("seconds", "mean_loss", "error_rate", "constant_mean_loss", "constant_error_rate")
 ROUNDS = 10_000
 ORDERS = 5
 
@@ -83,7 +80,11 @@ def run(
         "numbers": "own",
         "status": "ok",
         "rounds": 10,
-        **dict(zip(LABELS, (1.0, loss, error, 0.9, 0.5), strict=True)),
+        "seconds": 1.0,
+        "mean_loss": loss,
+        "error_rate": error,
+        "constant_mean_loss": 0.9,
+        "constant_error_rate": 0.5,
         **more,
     }
 
@@ -109,27 +110,24 @@ def drawn_runs(n: int, sweep: str, rng: np.random.Generator) -> pa.Table:
     sweep, a configuration has a run in each order.
     """
     configuration = np.arange(n) // ORDERS
-
-    def of_configurations(values: Array) -> Array:
-        return values[configuration]
-
-    names = of_configurations(np.array(LEARNERS)[rng.integers(0, len(LEARNERS), n)])
+    names = np.array([*VARIED])[rng.integers(0, len(VARIED), n)][configuration]
     drawn = {
         name: np.where(
             [name in VARIED[one] for one in names],
-            of_configurations(10.0 ** rng.uniform(-3, 3, n).round(3)),
+            10.0 ** rng.uniform(-3, 3, n).round(3)[configuration],
             np.nan,
         )
         for name in ("alpha", "step_size", "bandwidth", "sketch_size")
     }
-    sizes = of_configurations(rng.integers(0, 20, n))
-    drawn["sketch_size"] = np.where(names == "OjaSON", sizes, np.nan)
+    drawn["sketch_size"] = np.where(
+        names == "OjaSON", rng.integers(0, 20, n)[configuration], np.nan
+    )
     loss = 0.1 + rng.random(n)
     status = np.where(rng.random(n) < 0.01, "diverged", "ok")
     given = {
         "run_id": [text_hash(f"{sweep} {k}") for k in range(n)],
         "computed_by": [sweep] * n,
-        "dataset": of_configurations(rng.choice(["pump", "20news", "year"], n)),
+        "dataset": rng.choice(["pump", "20news", "year"], n)[configuration],
         "dataset_hash": ["0" * 64] * n,
         "order": ["shuffled"] * n,
         "order_seed": np.arange(n) % ORDERS,

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psutil
 
-EVERY = 0.1  # seconds
-
 
 @contextmanager
 def anonymous_peaks() -> Iterator[dict[int, int]]:
@@ -22,7 +20,7 @@ def anonymous_peaks() -> Iterator[dict[int, int]]:
 
     def watch() -> None:
         me = psutil.Process()
-        while not over.wait(EVERY):
+        while not over.wait(0.1):
             for process in (me, *me.children(recursive=True)):
                 peaks[process.pid] = max(peaks.get(process.pid, 0), anonymous(process.pid))
 

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).parents[2]
 SWEEPS = ROOT / "flows" / "sweeps"
 PATIENCE = 600.0  # seconds, on a machine that does other things too
-STARTS_WITHIN = 60.0  # seconds
 Found = TypeVar("Found")
 
 
@@ -37,19 +36,18 @@ def free_ports(n: int) -> list[int]:
         ]
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    return free_ports(1)[0]
-
-
 @contextmanager
 def begun(*words: object, **more: str) -> Iterator[subprocess.Popen[str]]:
     """`koco WORDS` in a process of its own, what it says to be read; interrupted if the block
     leaves before it has ended.
     """
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(
-        command(*words), env=environment(**more), text=True, start_new_session=True, **pipes
+        command(*words),
+        env=environment(**more),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         yield process
@@ -71,8 +69,8 @@ def wait_until(
 
 
 def wait_ready(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], object]) -> None:
-    """Wait until a program is ready. Raises `RuntimeError` if it ends before, or takes long."""
-    until = time.monotonic() + STARTS_WITHIN
+    """Wait until a program is ready. Raises `RuntimeError` if it ends before, or takes a minute."""
+    until = time.monotonic() + 60.0
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"{process.args}: {log.read_text(errors='replace')[-3000:]}")

@@ -57,16 +57,17 @@ def s3_server(program: str, folder: Path, host: str = "127.0.0.1") -> Iterator[s
     }
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     (folder / "data").mkdir()
-    words = f"{program} -logtostderr server -dir={folder / 'data'} -ip={host} -ip.bind={host}"
-    words += f" -filer -s3 -s3.config={folder / 's3.json'} -s3.autoCreateBucket=false"
-    words += " -s3.port.iceberg=0 -s3.port.lance=0"
-    words += " -master.telemetry=false -master.volumeSizeLimitMB=64 -volume.max=0"
+    words = (
+        f"{program} -logtostderr server -dir={folder / 'data'} -ip={host} -ip.bind={host}"
+        f" -filer -s3 -s3.config={folder / 's3.json'} -s3.autoCreateBucket=false"
+        " -s3.port.iceberg=0 -s3.port.lance=0"
+        " -master.telemetry=false -master.volumeSizeLimitMB=64 -volume.max=0"
+    )
     for k, server in enumerate(SERVERS):
         words += f" -{server}.port={ports[2 * k]} -{server}.port.grpc={ports[2 * k + 1]}"
     for server in ("filer", "s3"):
         words += f" -{server}.localSocket={folder / server}.sock"
-    port = ports[2 * SERVERS.index("s3")]
-    endpoint = f"http://{host}:{port}"
+    endpoint = f"http://{host}:{ports[2 * SERVERS.index('s3')]}"
     try:
         with running(words.split(), folder / "log", lambda: takes_objects(endpoint)):
             yield endpoint
@@ -100,7 +101,6 @@ PROGRAMS = {
     "squeue": "slurm-client",
 }
 NODE, PARTITION = "here", "main"
-STATE = "sinfo --noheader --format=%T"  # "idle" if the node waits for jobs
 PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
 CONFIGURATION = """
@@ -161,31 +161,38 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
     (munge / "key").write_bytes(secrets.token_bytes(128))
     (munge / "key").chmod(0o400)
     user = pwd.getpwuid(os.getuid()).pw_name
-    text = CONFIGURATION.format(
-        folder=folder,
-        user=user,
-        host=socket.gethostname().partition(".")[0],
-        cpus=cpus,
-        megabytes=megabytes,
-        controller_port=controller_port,
-        node_port=node_port,
-        node=NODE,
-        partition=PARTITION,
+    file.write_text(
+        CONFIGURATION.format(
+            folder=folder,
+            user=user,
+            host=socket.gethostname().partition(".")[0],
+            cpus=cpus,
+            megabytes=megabytes,
+            controller_port=controller_port,
+            node_port=node_port,
+            node=NODE,
+            partition=PARTITION,
+        )
     )
-    file.write_text(text)
-    munged = f"munged --foreground --force --key-file={munge}/key --socket={munge}/socket"
-    munged += f" --pid-file={munge}/pid --log-file={munge}/log --seed-file={munge}/seed"
+    munged = (
+        f"munged --foreground --force --key-file={munge}/key --socket={munge}/socket"
+        f" --pid-file={munge}/pid --log-file={munge}/log --seed-file={munge}/seed"
+    )
     more = {"PATH": PATH, "SLURM_CONF": str(file)}
+    # a node that waits for jobs is idle
     ready = {
         munged: (munge / "socket").exists,
         f"slurmctld -D -f {file}": lambda: True,
-        f"slurmd -D -f {file} -N {NODE}": lambda: slurm_says(STATE, False, **more) == "idle\n",
+        f"slurmd -D -f {file} -N {NODE}": lambda: (
+            slurm_says("sinfo --noheader --format=%T", False, **more) == "idle\n"
+        ),
     }
     with ExitStack() as stack:
         for line, there in ready.items():
             words = line.split()
-            out = folder / f"{words[0]}.out"
-            stack.enter_context(running(words, out, there, signal.SIGTERM, **more))
+            stack.enter_context(
+                running(words, folder / f"{words[0]}.out", there, signal.SIGTERM, **more)
+            )
         try:
             yield file
         finally:
@@ -194,5 +201,11 @@ def slurm(folder: Path, cpus: int = 4, megabytes: int = 8000) -> Iterator[Path]:
 
 def slurm_says(line: str, check: bool = True, **more: str) -> str:
     """What a command of Slurm's prints."""
-    words, pipes = shlex.split(line), {"capture_output": True, "text": True, "timeout": 30}
-    return subprocess.run(words, env=environment(**more), check=check, **pipes).stdout
+    return subprocess.run(
+        shlex.split(line),
+        env=environment(**more),
+        check=check,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    ).stdout

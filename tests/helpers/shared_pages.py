@@ -32,8 +32,12 @@ def held_by_two(store: Path, stream: Stream) -> tuple[float, float, float]:
     mapped, of that their share, and what they have of their own more than before.
     """
     words = [sys.executable, "-c", READER, str(store), stream.dataset, stream.dataset_hash]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    both = [subprocess.Popen(words, text=True, env=environment(), **pipes) for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            words, text=True, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
     for one in both:
         assert one.stdout.readline() == "ready\n"
     found = []

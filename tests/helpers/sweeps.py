@@ -80,9 +80,7 @@ def refused_text(folder, text, name="a.csv", **options):
 
 def compiled(runs, manifests):
     """Compile what these runs on these datasets need."""
-    manifests = list(manifests)
-    kinds = {manifest.dataset_hash: manifest.value_type for manifest in manifests}
-    warm_up(needed(runs, kinds))
+    warm_up(needed(runs, {one.dataset_hash: one.value_type for one in manifests}))
 
 
 def run_here(store, cohorts, sweep="try", block_rows=4096):
@@ -233,17 +231,13 @@ def prepared(tmp_path, name, X, y):
 def swept(tmp_path, text, name="tiny"):
     """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
     store = open_store(tmp_path / "store")
-    sweep_on(store, written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml"))
-    return runs_of(Views(store, [name]))
-
-
-def sweep_on(store, spec):
-    """The sweep of this file is run on the store, in this process."""
+    spec = written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml")
     sweep = prepare_datasets(checked(spec, store))
     cohorts = plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts
-    run_here(store, cohorts, sweep.sweep.name)
+    run_here(store, cohorts, name)
     collect(store)
     remember(store, sweep, sweep.runs)
+    return runs_of(Views(store, [name]))
 
 
 def plan_for(store, tmp_path, workers, cohort_runs=4096):

@@ -20,6 +20,15 @@ def gram_schmidt(V):
     return V
 
 
+def outside(V, x):
+    """The component of x orthogonal to the orthonormal rows of V, twice, so that rounding is
+    removed too.
+    """
+    for _ in range(2):
+        x = x - V.T @ (V @ x)
+    return x
+
+
 def solve(A, b):
     """A⁻¹b for a symmetric positive definite A, by elimination and substitution."""
     n, lines = len(b), np.column_stack([A, b])

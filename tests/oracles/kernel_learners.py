@@ -77,13 +77,6 @@ def solve(A, b):
     return np.linalg.solve(A, b) if A.dtype == np.float64 else exact_algebra.solve(A, b)
 
 
-def outside(basis, phi):
-    """φ without its projection on the span of orthonormal rows, taken twice."""
-    for _ in range(2):
-        phi = phi - basis.T @ (basis @ phi)
-    return phi
-
-
 # Dictionaries ------------------------------------------------------------------------------------
 
 
@@ -140,7 +133,7 @@ class Kors:
         self.points.append(self.t - 1)
         self.weights.append(float(1 / p))
         self.taken.append(phi)
-        rest = outside(self.basis, phi)
+        rest = exact_algebra.outside(self.basis, phi)
         self.remainders.append(float((rest @ rest) / (phi @ phi)))
         if self.remainders[-1] > NO_COORDINATE:
             self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
@@ -179,7 +172,7 @@ class Ald(Kors):
         self.begin(D, dtype)
 
     def probability(self, phi):
-        rest = outside(self.basis, phi)
+        rest = exact_algebra.outside(self.basis, phi)
         self.shares.append(float((rest @ rest) / (phi @ phi)) if phi.any() else 0.0)
         self.seen["is dependent"] += phi.any() and self.shares[-1] <= self.threshold
         return float(self.shares[-1] > self.threshold)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
+from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, outside, solve
 from tests.oracles.linear_text import LinearText
 
 FIRST_D = 0.1  # footnote 6: D_1 = 0.1·I
@@ -120,13 +120,6 @@ class FullMatrix:
         self.A = self.A + np.outer(g_hat, g_hat)
 
 
-def outside(V, x):
-    """The component of x orthogonal to the rows of V, twice, so that rounding is removed too."""
-    for _ in range(2):
-        x = x - V.T @ (V @ x)
-    return x
-
-
 class Sketch:
     """A = αI + SᵀS with the eigenvalues λ (k,) and orthonormal eigenvectors V (k, d) of SᵀS.
 
@@ -178,13 +171,9 @@ class Oja(Sketch):
         gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))
         q = self.V @ g_hat
         self.Lambda = (1 - gamma) * self.Lambda + gamma * q**2
-        self.V = self.orthonormal(gamma, q, g_hat)
+        self.V = gram_schmidt(self.V + gamma * np.outer(q, g_hat))
         self.eigenvalues = self.t * self.Lambda
         self.S = np.sqrt(self.eigenvalues)[:, None] * self.V
-
-    def orthonormal(self, gamma, q, g_hat):
-        """The rows of V + γqĝᵀ, orthonormalised."""
-        return gram_schmidt(self.V + gamma * np.outer(q, g_hat))
 
 
 class RandomProjection(Sketch):

@@ -12,14 +12,11 @@ def pivots(K, ridge):
     return np.maximum(np.diag(cholesky(K + ridge * np.eye(len(K)), lower=True)) ** 2, ridge)
 
 
-def online_leverage_scores(K, ridge):
-    """τ_{t,t} of every row given the rows up to it: 1 − ridge/p_t (Sherman–Morrison)."""
-    return 1.0 - ridge / pivots(K, ridge)
-
-
 def online_effective_dimension(K, ridge):
-    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3)."""
-    return online_leverage_scores(K, ridge).sum()
+    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3), the leverage scores of every row given the rows up
+    to it: τ_{t,t} = 1 − ridge/p_t (Sherman–Morrison).
+    """
+    return (1.0 - ridge / pivots(K, ridge)).sum()
 
 
 def log_det(K, ridge):

@@ -23,7 +23,7 @@ from koco_stream.streams.manifest import dataset_path, load_manifest
 from storage.results import result_files
 from tests.helpers.disturbed import DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
-from tests.helpers.project import PATIENCE, environment, free_port, wait_until
+from tests.helpers.project import PATIENCE, environment, free_ports, wait_until
 from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import MINUTE, koco, written
 
@@ -89,7 +89,7 @@ def test_completed__has_its_tasks_progress_and_results(server, small_store):
 
 
 def test_server_that_does_not_answer__is_named_and_the_sweep_is_done(small_store):
-    nobody = {"PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api"}
+    nobody = {"PREFECT_API_URL": f"http://127.0.0.1:{free_ports(1)[0]}/api"}
     said = done("sweep", "unrecorded", small_store, nobody).stderr
     [line] = [line for line in said.splitlines() if line.startswith("Prefect")]
     assert line.startswith("Prefect's record of unrecorded is incomplete: ")
@@ -174,7 +174,7 @@ def asking_server(request, tmp_path_factory):
             )
         else:
             configure_prefect(serving=True)
-            started = PrefectServer(free_port())
+            started = PrefectServer(*free_ports(1))
             stack.enter_context(started.socket)
             stack.callback(started.process.wait)
             stack.callback(started.process.kill)
