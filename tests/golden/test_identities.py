@@ -1,8 +1,9 @@
 """The identities of runs and of prepared datasets are those that were recorded, in any environment:
-stored results are found by them.
+stored results are found by them. And what an earlier version stored is read.
 """
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import koco_stream
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Measured, Run
 from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
+from storage.results import read_runs
 
 RECORDED = Path(__file__).with_name("identities.json")
+EARLIER = RECORDED.with_name("earlier")
 STORED = Stream("cadata", "0123456789abcdef" * 4)
 SHUFFLED = replace(STORED, order="shuffled", order_seed=3)
 WINDOWS = {"order": "shuffled-in-windows", "window_rows": 1000, "sharding": "fedcba98" * 4}
@@ -77,3 +81,14 @@ def test_default__that_is_given_makes_no_other_run_and_another_value_does():
     usual, other = (Run.of(STORED, "OGD", {"projection": p}, 5) for p in ("weights", "prediction"))
     assert usual.params["projection"] == "weights"
     assert usual.run_id != other.run_id
+
+
+def test_what_an_earlier_version_stored__is_read(tmp_path):
+    predictions = koco_stream.load(EARLIER / "OGD.koco").predict(np.eye(4)[1:3] / 4)
+    np.testing.assert_allclose(predictions, [-0.5465289521302141, -0.021166029025652178])
+    X = [[-2.0, -2.0, 0.0, 0.0], [0.0, -2.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0]]
+    classifier = koco_stream.Classifier.load(EARLIER / "classifier.koco")
+    assert classifier.predict(X).tolist() == ["a", "b", "c"]
+    runs = read_runs(shutil.copytree(EARLIER / "sweep", tmp_path / "store"))
+    losses = dict(zip(*runs.select(["learner", "mean_loss"]).to_pydict().values(), strict=True))
+    assert losses == {"AdaGrad": 0.28938210493320765, "OGD": 0.5997496844995281}
