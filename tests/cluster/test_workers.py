@@ -116,8 +116,7 @@ def test_worker_that_does_not_fit__is_refused_with_the_reason(
     kind, told, cluster, client, small_store, tmp_path
 ):
     start_misfit(cluster, cluster.address, kind, tmp_path / "own", small_store)
-    refused = refusal(None, preflight, client, str(small_store))
-    said = refused.replace(str(small_store), "STORE")
+    said = refusal(None, preflight, client, str(small_store)).replace(str(small_store), "STORE")
     assert [words for words in told if words not in said] == [], said
     assert not re.search(r"\(good\)|Traceback", said)
     assert [name for name in os.listdir(small_store) if name.startswith(".preflight")] == []

@@ -229,13 +229,11 @@ def test_times__are_in_text_and_parquet_what_python_says(when, missing, tmp_path
     ]
     y = [1.5] * len(when)
     pq.write_table(pa.table({"t": when, "y": y}), folder / "a.parquet")
-    texts = [t.isoformat(" ") for t in when]
-    pq.write_table(pa.table({"t": texts, "y": y}), folder / "b.parquet")
+    pq.write_table(pa.table({"t": [t.isoformat(" ") for t in when], "y": y}), folder / "b.parquet")
     (folder / "a.csv").write_text("t,y\n" + "".join(f"{t.isoformat()}Z,1.5\n" for t in when))
     options = {"missing": "mean"} if missing else {}
     for name in ("a.parquet", "b.parquet", "a.csv"):
-        manifest = prepare_file(folder / "store", "x", folder / name, **options)
-        assert manifest.feature_names == NAMES
+        assert prepare_file(folder / "store", "x", folder / name, **options).feature_names == NAMES
         np.testing.assert_array_equal(dense_rows(folder / "store")[0], expected)
 
 
@@ -621,8 +619,7 @@ def test_top_of_a_table__is_told_apart(text, options, names, rows, said, tmp_pat
     X, y = dense_rows(tmp_path / "store")
     assert manifest.feature_names == names
     assert np.column_stack([X, y]).tolist() == rows
-    told = [*manifest.source.get("columns", []), *manifest.transformations]
-    assert said in "; ".join(told)
+    assert said in "; ".join([*manifest.source.get("columns", []), *manifest.transformations])
 
 
 @pytest.mark.parametrize("suffix", PACKED)
@@ -750,8 +747,7 @@ def test_problems_of_the_first_faulty_piece__are_told(tmp_path, monkeypatch):
     assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
     assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 2 is there" in message
     assert message.splitlines()[-1].startswith("  a.svm, line 6, column 1: a NUL byte")
-    source_of_the_file = partial(source_of, block_bytes=9)
-    monkeypatch.setattr("storage.preparing.prepare.source_of", source_of_the_file)
+    monkeypatch.setattr("storage.preparing.prepare.source_of", partial(source_of, block_bytes=9))
     assert refused_text(tmp_path, text, "a.svm") == (
         "a.svm, line 2, column 5: the value of feature 1 is 'x', not a finite number; correct it"
     )

@@ -606,8 +606,7 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
 def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):
     archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
     path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
-    refused = refusal(message, survey, path, tmp_path / "s", **options)
-    assert refused.startswith(str(path))
+    assert refusal(message, survey, path, tmp_path / "s", **options).startswith(str(path))
 
 
 STRAYS = {

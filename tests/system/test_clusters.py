@@ -221,8 +221,7 @@ def test_three_hosts_over_tls(rows, alphas, timeout, cut_seconds, tmp_path):
         with begun("sweep", spec, "--store", store, *where, **short) as process:
 
             def has_more_than(count):
-                files = result_files_folder(store).names()
-                return len(files) > count or process.poll() is not None
+                return len(result_files_folder(store).names()) > count or process.poll() is not None
 
             wait_until(partial(has_more_than, 2), "it does not begin", 120)
             before = len(result_files_folder(store).names())

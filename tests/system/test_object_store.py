@@ -179,8 +179,7 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
     ],
 )
 def test_address__that_is_no_store_s_is_refused(address, said):
-    refused = refusal(re.escape(said), store_path, address)
-    assert "geheim" not in refused
+    assert "geheim" not in refusal(re.escape(said), store_path, address)
 
 
 def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
@@ -459,8 +458,7 @@ def test_sweeps_and_datasets__are_listed_and_removed(s3_copy):
     root = store_path(s3_copy)
     for name, steps in (("first", [0.1, 0.2]), ("second", [0.2, 0.4])):
         spec = {"name": name, "dataset": [{"name": "real"}], "window": 100}
-        learner = {"name": "OGD", "step_size": steps}
-        flows.sweep({**spec, "learner": [learner]}, s3_copy, workers=0)
+        flows.sweep({**spec, "learner": [{"name": "OGD", "step_size": steps}]}, s3_copy, workers=0)
     assert [row["done"] for row in sweep_rows(root)] == [2, 2]
     kept = flows.results(s3_copy, "second").windows
     sweep_removal(s3_copy, "first")[1]()
