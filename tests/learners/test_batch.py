@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.optimize import lsq_linear
 
 import koco_stream.batch as batch
-from koco_stream import WrongInput
 from koco_stream.batch import Batch, best_linear, derivatives
 from koco_stream.losses import LOSSES, loss_slope, loss_value
+from tests.helpers.refusal import refusal
 
 
 def rows(n=400, r=7, seed=0, noise=0.5):
@@ -94,8 +94,7 @@ def test_blocks__give_what_the_whole_gives_and_are_never_held(loss):
     ids=["no such loss", "alpha 0", "labels of 2", "no rows"],
 )
 def test_wrong_input__is_refused(loss, alpha, labels, message):
-    with pytest.raises(WrongInput, match=message):
-        best(np.ones((10 if labels.size else 0, 7)), labels, loss, alpha)
+    refusal(message, best, np.ones((10 if labels.size else 0, 7)), labels, loss, alpha)
 
 
 def test_no_features__no_weights():
@@ -150,5 +149,4 @@ def test_class__keeps_a_fitted_learner_and_takes_sparse_rows():
     for form in (sparse.csr_array(X), sparse.coo_array(X), X.tolist()):
         np.testing.assert_array_equal(Batch(learner).fit(form, y).weights_, dense.weights_)
     assert Batch(learner).fit(X, 0.5 * y).error_rate_ is None
-    with pytest.raises(AttributeError, match="fit first"):
-        Batch(learner).predict(X)
+    refusal("fit first", Batch(learner).predict, X, by=AttributeError)

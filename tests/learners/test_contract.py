@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import koco_stream
-from koco_stream import KORS, WrongInput
+from koco_stream import KORS
 from koco_stream.learners import LEARNERS, contract
 from koco_stream.learners.base import Learner
 from koco_stream.learners.record import COUNTED
 from koco_stream.learners.saved import state_arrays
 from tests.helpers.examples import EXAMPLES, make
 from tests.helpers.linear_streams import stream
+from tests.helpers.refusal import refusal
 
 X, Y = stream(0, n=120, d=12, density=0.4)
 X[5] = 0.0
@@ -82,8 +83,7 @@ def test_saved__cut_or_altered_file_is_refused(tmp_path):
         altered = whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
         for content in (whole[:at], altered):
             path.write_bytes(content)
-            with pytest.raises(WrongInput, match=r"m\.koco cannot be read"):
-                koco_stream.load(path)
+            refusal(r"m\.koco cannot be read", koco_stream.load, path)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,7 @@ def test_saved__cut_or_altered_file_is_refused(tmp_path):
 def test_bad_value__is_refused_with_its_place_and_nothing_is_learnt(rows, labels, message):
     model = make("OGD").partial_fit(X, Y)
     before = [a.tobytes() for a in state_arrays(model._state).values()]
-    with pytest.raises(WrongInput, match=message):
-        model.progressive(rows, labels)
+    refusal(message, model.progressive, rows, labels)
     assert [a.tobytes() for a in state_arrays(model._state).values()] == before
 
 
@@ -133,11 +132,9 @@ def test_record__counts_what_is_rare():
 
 def test_refused_first_call__leaves_the_model_unfitted():
     model = make("OGD", loss="logistic")
-    with pytest.raises(WrongInput, match="labels -1 and"):
-        model.partial_fit(np.ones((2, 4)), [0.0, 1.0])
+    refusal("labels -1 and", model.partial_fit, np.ones((2, 4)), [0.0, 1.0])
     assert not model.__sklearn_is_fitted__()
-    with pytest.raises(AttributeError, match="not fitted"):
-        _ = model.n_features_in_
+    refusal("not fitted", getattr, model, "n_features_in_", by=AttributeError)
     model.partial_fit(np.ones((2, 5)), [-1.0, 1.0])
 
 

@@ -11,10 +11,11 @@ import pytest
 from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, check_estimator
 
 import koco_stream
-from koco_stream import Classifier, OjaSON, WrongInput
+from koco_stream import Classifier, OjaSON
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import unlearnt
 from tests.helpers.linear_streams import stream
+from tests.helpers.refusal import refusal
 from tests.helpers.wire import as_on_a_worker
 
 # Neither holds its predictions within [−clip, clip], and a first step of 1 on the squared loss goes
@@ -60,16 +61,20 @@ def test_scikit_learn_s_checks__pass(name):
 
 def test_diverged_or_changed__is_refused_with_the_reason_also_where_it_was_sent():
     diverged = koco_stream.OGD(1e200, clip=1e300)
-    with pytest.raises(FloatingPointError, match="the prediction for row"):
-        diverged.partial_fit(np.full((9, 2), 1e10), np.ones(9))
+    refusal(
+        "the prediction for row",
+        diverged.partial_fit,
+        np.full((9, 2), 1e10),
+        np.ones(9),
+        by=FloatingPointError,
+    )
     changed = OjaSON(3).partial_fit(X, Y).set_params(alpha=7.0)
     for model, row, reason in (
         (diverged, np.ones((1, 2)), "diverged"),
         (changed, X, "alpha changed"),
     ):
         for each in (model, as_on_a_worker(model)):
-            with pytest.raises(WrongInput, match=reason):
-                each.predict(row)
+            refusal(reason, each.predict, row)
     assert not as_on_a_worker(OjaSON(3)).__sklearn_is_fitted__()
 
 
@@ -78,8 +83,7 @@ def test_feature_names__are_kept_in_a_file(tmp_path):
     OjaSON(3).partial_fit(frame, Y).save(tmp_path / "m.koco")
     model = koco_stream.load(tmp_path / "m.koco")
     assert model.feature_names_in_.tolist() == list("abcd")
-    with pytest.raises(WrongInput, match="same order"):
-        model.partial_fit(frame[list("dcba")], Y)
+    refusal("same order", model.partial_fit, frame[list("dcba")], Y)
     with pytest.warns(UserWarning, match="valid feature names"):
         model.partial_fit(X, Y)
 
@@ -103,13 +107,16 @@ def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
     model = Classifier(OjaSON(3)).partial_fit(X, Y > 0)
     before = model.decision_function(X).tobytes()
     for label in (2, "a", None):
-        with pytest.raises(WrongInput, match=rf"y\[0\] is {label!r}, "):
-            model.partial_fit(X, np.full(len(X), label))
+        refusal(rf"y\[0\] is {label!r}, ", model.partial_fit, X, np.full(len(X), label))
     for classes in ([False, True, 2], [0, 5], [0], ["False", "True"]):
-        with pytest.raises(WrongInput, match=r"classes is .*the first call had \[False, True\];"):
-            model.partial_fit(X, Y > 0, classes)
-    with pytest.raises(WrongInput, match="target y is None"):
-        model.partial_fit(X, None)
+        refusal(
+            r"classes is .*the first call had \[False, True\];",
+            model.partial_fit,
+            X,
+            Y > 0,
+            classes,
+        )
+    refusal("target y is None", model.partial_fit, X, None)
     assert model.decision_function(X).tobytes() == before
     model.partial_fit(X[:0], [], classes=[True, False])  # the same ones
 
@@ -132,12 +139,9 @@ def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
 )
 def test_classifier__refuses_labels_that_are_missing_or_of_two_kinds_by_their_row(labels, message):
     model = Classifier(OjaSON(3))
-    with pytest.raises(WrongInput, match=re.escape(f"y{message}")):
-        model.fit(X[:3], labels)
-    with pytest.raises(WrongInput, match=re.escape(f"y{message}")):
-        model.partial_fit(X[:3], labels, ["a", "b"])
-    with pytest.raises(WrongInput, match=re.escape(f"classes{message}")):
-        model.partial_fit(X[:3], ["a", "b", "a"], labels)
+    refusal(re.escape(f"y{message}"), model.fit, X[:3], labels)
+    refusal(re.escape(f"y{message}"), model.partial_fit, X[:3], labels, ["a", "b"])
+    refusal(re.escape(f"classes{message}"), model.partial_fit, X[:3], ["a", "b", "a"], labels)
     assert not model.__sklearn_is_fitted__()
 
 
@@ -151,8 +155,7 @@ def test_classifier__refuses_labels_that_are_missing_or_of_two_kinds_by_their_ro
     ids=["one class", "a sampler", "a name"],
 )
 def test_classifier__refuses_what_it_cannot_learn(learner, labels, message):
-    with pytest.raises(WrongInput, match=message):
-        Classifier(learner).fit(np.eye(2), labels)
+    refusal(message, Classifier(learner).fit, np.eye(2), labels)
 
 
 @pytest.mark.parametrize(
@@ -207,15 +210,18 @@ def test_saved_classifier__goes_on_with_the_same_bits(classes, tmp_path):
 
 def test_classifier_s_file__is_of_its_own_kind(tmp_path):
     OjaSON(3).save(tmp_path / "learner.koco")
-    with pytest.raises(WrongInput, match=r"holds OjaSON, not a classifier; use koco_stream\.load"):
-        Classifier.load(tmp_path / "learner.koco")
+    refusal(
+        r"holds OjaSON, not a classifier; use koco_stream\.load",
+        Classifier.load,
+        tmp_path / "learner.koco",
+    )
     Classifier(OjaSON(3)).save(tmp_path / "c.koco")
-    with pytest.raises(WrongInput, match=r"holds a classifier; use koco_stream\.Classifier"):
-        koco_stream.load(tmp_path / "c.koco")
+    refusal(
+        r"holds a classifier; use koco_stream\.Classifier", koco_stream.load, tmp_path / "c.koco"
+    )
     dates = np.array(["2020-01-01", "2021-01-01"], "M8[D]")
     model = Classifier(OjaSON(3)).fit(X, dates[np.arange(len(X)) % 2])
-    with pytest.raises(WrongInput, match="classes of type date cannot be saved"):
-        model.save(tmp_path / "d.koco")
+    refusal("classes of type date cannot be saved", model.save, tmp_path / "d.koco")
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -235,8 +241,13 @@ def test_probabilities__are_those_of_the_log_odds(k):
 def test_probabilities__are_of_the_logistic_loss_only():
     model = Classifier(OjaSON(3)).fit(X, Y > 0)
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError, match="no probabilities; only a learner with loss='logis"):
-        model.predict_proba(X)
+    refusal(
+        "no probabilities; only a learner with loss='logis",
+        getattr,
+        model,
+        "predict_proba",
+        by=AttributeError,
+    )
     assert hasattr(Classifier(OjaSON(3, loss="logistic")), "predict_proba")
 
 

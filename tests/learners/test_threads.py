@@ -97,10 +97,6 @@ def test_calls_of_threads__have_the_bits_of_one_of_their_orders(name):
 
 @pytest.mark.parametrize("model", [OGD(), NORMA(budget=20), PROSNKONS(alpha=0.5)], ids=repr)
 def test_copies_while_a_thread_learns__are_as_between_two_calls(model, tmp_path):
-    def kept(path):
-        model.save(path)
-        return koco_stream.load(path)
-
     states, reference = {}, clone(model)
     for call in range(50):
         states[call * ROWS] = bits(reference.predict(AHEAD)) if call else b""
@@ -115,7 +111,8 @@ def test_copies_while_a_thread_learns__are_as_between_two_calls(model, tmp_path)
     copies = []
     while learner.is_alive():
         copies += [copy.deepcopy(model), as_on_a_worker(model), copy.copy(model)]
-        copies.append(kept(tmp_path / "a.koco"))
+        model.save(tmp_path / "a.koco")
+        copies.append(koco_stream.load(tmp_path / "a.koco"))
         clone(model)
     learner.join()
     for one in copies:

@@ -531,8 +531,7 @@ def test_dask_array__stays_sparse_and_has_the_rows(small_store):
 
 def test_verify__from_the_command_line(small_store, koco):
     verify = partial(koco, "store", "verify", "--store", small_store)
-    told = json.loads(verify("--json", status=0).stdout)
-    assert {row["what"]: row["state"] for row in told} == {
+    assert {row["what"]: row["state"] for row in json.loads(verify("--json", status=0).stdout)} == {
         "dataset real": "ok",
         "dataset sparse": "ok",
         "results": "ok",

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from koco_stream import WrongInput
 from koco_stream.learners import StreamSize
 from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.losses import LOSSES
 from tests.helpers.foreign import CLASSES, scores
 from tests.helpers.project import environment
+from tests.helpers.refusal import refusal
 
 RIVER = "river.linear_model:LogisticRegression"
 SGD, REGRESSOR = "sklearn.linear_model:SGDClassifier", "sklearn.linear_model:SGDRegressor"
@@ -67,8 +67,7 @@ def test_class__is_one_for_a_name():
     ],
 )
 def test_what_cannot_be_a_learner__is_refused(name, given, message):
-    with pytest.raises(WrongInput, match=re.escape(message)):
-        public(name, **given)
+    refusal(re.escape(message), public, name, **given)
 
 
 MISSING = """
@@ -108,8 +107,7 @@ def test_library__that_is_not_installed_is_named_with_its_extra():
 def test_module__that_cannot_be_imported_is_told(text, message, tmp_path, monkeypatch):
     (tmp_path / "this_learner.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(WrongInput, match=message):
-        public("this_learner:Model")
+    refusal(message, public, "this_learner:Model")
 
 
 def test_arguments__of_any_kind_reach_the_constructor():

@@ -8,6 +8,7 @@ from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.losses import LOSSES, loss_value
 from tests.helpers.foreign import own_program, scores
 from tests.helpers.linear_streams import stream
+from tests.helpers.refusal import refusal
 
 vw = pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
 VW = foreign_learner("vw")
@@ -75,7 +76,21 @@ def test_loss_and_draws__are_those_of_the_options(options, loss, draws):
 
 
 def test_options__that_vowpal_wabbit_refuses_are_named_by_it():
-    with pytest.raises(RuntimeError, match=r"before its first round: .*unrecognised option '--no'"):
-        scores("vw", {"options": "--no"}, SPARSE, SIGNS)
-    with pytest.raises(RuntimeError, match="labels of the type MULTICLASS and predicts MULTICLASS"):
-        scores("vw", {"options": "--oaa 3"}, SPARSE, SIGNS)
+    refusal(
+        r"before its first round: .*unrecognised option '--no'",
+        scores,
+        "vw",
+        {"options": "--no"},
+        SPARSE,
+        SIGNS,
+        by=RuntimeError,
+    )
+    refusal(
+        "labels of the type MULTICLASS and predicts MULTICLASS",
+        scores,
+        "vw",
+        {"options": "--oaa 3"},
+        SPARSE,
+        SIGNS,
+        by=RuntimeError,
+    )
