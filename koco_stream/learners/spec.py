@@ -126,11 +126,15 @@ BUDGET = Parameter("budget", int, "B, the number of points that are kept", low=1
 Public = dict[str, Any]  # values as `Parameter.check` gives them
 
 
+def loss_and_clip(q: Public) -> dict[str, Any]:
+    """The fields `loss` and `clip`, with which the `Params` of most learners begin."""
+    return {"loss": LOSSES[str(q["loss"])], "clip": q["clip"]}
+
+
 def newton_params(q: Public) -> dict[str, Any]:
     """The fields with which the `Params` of every online Newton step begin."""
     return {
-        "loss": LOSSES[str(q["loss"])],
-        "clip": q["clip"],
+        **loss_and_clip(q),
         "alpha": q["alpha"],
         "curvature": float(q["curvature"] or 0.0),
         "decreasing": q["curvature_schedule"] == "decreasing",

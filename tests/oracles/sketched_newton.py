@@ -171,9 +171,13 @@ class Oja(Sketch):
         gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))
         q = self.V @ g_hat
         self.Lambda = (1 - gamma) * self.Lambda + gamma * q**2
-        self.V = gram_schmidt(self.V + gamma * np.outer(q, g_hat))
+        self.V = self.orthonormal(gamma, q, g_hat)
         self.eigenvalues = self.t * self.Lambda
         self.S = np.sqrt(self.eigenvalues)[:, None] * self.V
+
+    def orthonormal(self, gamma, q, g_hat):
+        """The rows of V + γqĝᵀ, orthonormalised."""
+        return gram_schmidt(self.V + gamma * np.outer(q, g_hat))
 
 
 class RandomProjection(Sketch):
