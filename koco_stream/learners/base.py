@@ -224,7 +224,7 @@ class Learner(Algorithm, Estimator):
             return {k: v for k, v in pickled.items() if k not in ("_params", "_state")}
 
     def __setstate__(self, pickled: dict[str, Any]) -> None:
-        arrays = pickled.pop("_arrays")
+        arrays = pickled.pop("_arrays", {})
         vars(self).update(pickled)
         if "_in_force" in pickled:
             new = type(self)(**self._in_force)
@@ -234,18 +234,14 @@ class Learner(Algorithm, Estimator):
     def _warn_of_large(self, labels: Array) -> None:
         """Warn once if labels are beyond the clip, so that no prediction can reach them."""
         # not the largest of |y|: it would take longer to get memory for |y| than to compare
-        if (
-            not self._warned
-            and labels.size
-            and max(labels.max(), -labels.min()) > self.clip
-            and "clip" not in self.irrelevant(self._public())
-        ):
+        if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
             self._warned = True
-            warn(
-                f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
-                " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
-                " the labels or raise clip"
-            )
+            if "clip" not in self.irrelevant(self._public()):
+                warn(
+                    f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
+                    " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
+                    " the labels or raise clip"
+                )
 
     def warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""
