@@ -39,7 +39,7 @@ def first_sentence(text):
 
 
 def commands_page():
-    """Every command: what it does, an example, and its options."""
+    """Every command: what it does, and its options."""
     every = [*commands_below(koco, "koco")]
     often = [
         option
@@ -48,17 +48,16 @@ def commands_page():
     ]
     sections = [
         "# The koco command",
-        *map(paragraph, escape(help_of(koco)[0], quote=False).split("\n\n")[:3]),
+        *map(paragraph, escape(help_of(koco), quote=False).split("\n\n")[:3]),
         "## Options of several commands",
         "\n".join(item(option) for option in often),
     ]
     for path, command in every:
-        text, example = help_of(command)
         options = options_of(command)
         lines = [item(option) for option in options if option not in often]
         sections += [
             f"## {path}",
-            paragraph(f"{escape(first_sentence(text), quote=False)} Example: `{example}`"),
+            paragraph(escape(first_sentence(help_of(command)), quote=False)),
             "\n".join(lines),
         ]
     return sections
@@ -75,9 +74,8 @@ def commands_below(group, path):
 
 
 def help_of(command):
-    """The help, and its example."""
-    text, _, example = inspect.cleandoc(command.help).partition("\b\nExample:\n")
-    return text.strip(), example.strip()
+    """The help, without its example."""
+    return inspect.cleandoc(command.help).partition("\b\nExample:\n")[0].strip()
 
 
 def options_of(command):
