@@ -112,9 +112,8 @@ def speed_part():
     beside = [c for c in first.values() if OTHERS.search(c["claim"])][::-1]
     return [
         paragraph(
-            f"`make bench` measures {len(claims)} claims; these numbers are from one machine"
-            f" ({found['machine']}), and most are ratios, which mean something on yours too."
-            f" [speed.json](speed.json) has all. Of these, {len(claims) - len(missed)} hold. Those"
+            f"`make bench` measures {len(claims)} claims, most of them ratios; on one machine"
+            f" ({found['machine']}), {len(claims) - len(missed)} hold ([all](speed.json)). Those"
             " beside other programs:"
         ),
         "\n".join(map(claim_item, beside)),

@@ -103,7 +103,7 @@ def tables_page():
         f"`{PARAMETER_COLUMNS[0].name}` to `{PARAMETER_COLUMNS[-1].name}`: the learner's"
         " [parameters](learners.md#parameters); null where it has none of this name"
     )
-    windows = [c for c in records.WINDOWS if c.name not in METRICS]
+    windows = columns_of(c for c in records.WINDOWS if c.name in ("run_id", "first", "last"))
     return [
         "# Tables",
         paragraph(
@@ -131,7 +131,7 @@ def tables_page():
         "\n".join(columns_of(records.CURVES)),
         "## windows",
         "`store/results/windows/*.parquet`: each window, if a sweep asks for windows.",
-        "\n".join([*columns_of(windows), asked]),
+        "\n".join([*windows, item("`mean_loss`, `error_rate` and metrics: those of its rounds")]),
         "## predictions",
         "`store/results/predictions/*.parquet`: each round, if a sweep keeps predictions.",
         "\n".join(columns_of(records.PREDICTIONS)),
