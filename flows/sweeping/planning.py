@@ -15,12 +15,14 @@ from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import Tally
+from flows.tables.text import grouped
 from koco_stream.engine.checkpoint import paused_runs, unfinished
 from koco_stream.engine.timing import known_timings, remember, timed
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
 from koco_stream.learners import learner_named, shown_name
 from koco_stream.learners.files import send
+from koco_stream.learners.spec import MOST_RIDGES
 from koco_stream.runs.cost_model import UNMEASURED, Costs, Timing, timing_key
 from koco_stream.runs.planner import Limits, Plan, longest_of, plan
 from koco_stream.runs.run import Cohort, Measured, Pause, Run
@@ -50,6 +52,8 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Any:
             )
         for line in preflight(client, request.store, checked.mapped_bytes):
             say(f"  {line}")
+    for sentence in long_rows(checked):
+        say(f"  {sentence}")
     tally.computing(client and client.dashboard_link)
     return client
 
@@ -76,6 +80,22 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
         f" last; to bound it, give {bound}time_limit at the top of"
         f" {made if checked.sweep.usual else 'the sweep file'}, or max_rows in the table of its"
         " dataset"
+    ]
+
+
+def long_rows(checked: CheckedSweep) -> list[str]:
+    """A sentence on each dataset and learner with rows that are long beside each of its alphas."""
+    squares = {
+        one.dataset_hash: one.statistics.get("mean_square_norm", 0.0)
+        for one in checked.manifests.values()
+    }
+    runs = grouped(checked.runs, lambda run: (run.stream.dataset_hash, run.learner))
+    return [
+        f"{mine[0].stream.dataset}: its rows have a mean square norm of {squares[of]:.3g}, more"
+        f" than {MOST_RIDGES:g} times each alpha of {shown_name(learner)}, which is likely to learn"
+        " poorly; scale the features (koco prepare --scale), or take a larger alpha"
+        for (of, learner), mine in runs.items()
+        if all(run.learner_class.overshoots(run.params, squares[of]) for run in mine)
     ]
 
 
@@ -164,7 +184,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         rungs=rungs_of(checked.runs, missing, sizes, checked.halving, paused),
     )
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
-    warnings = longest_learner(planned, checked)
+    warnings = [*longest_learner(planned, checked), *long_rows(checked)]
     return {
         "sweep": checked.sweep.name,
         "runs": done + len(missing),

@@ -123,6 +123,10 @@ N_FREQUENCIES = Parameter(
 )
 BUDGET = Parameter("budget", int, "B, the number of points that are kept", low=1, high=4096)
 
+# Rows whose ‖x‖² is more than so many α overshoot: a step of g/α moves its row's prediction by
+# ℓ'·‖x‖²/α.
+MOST_RIDGES = 100.0
+
 Public = dict[str, Any]  # values as `Parameter.check` gives them
 
 
@@ -220,6 +224,14 @@ class Spec:
     def adds_intercept(cls, q: Public) -> bool:
         """Whether a feature that is always 1 is added to the rows."""
         return bool(q.get("fit_intercept"))  # which is not there if it has no effect
+
+    @classmethod
+    def overshoots(cls, q: Public, square: float) -> bool:
+        """Whether rows of this mean ‖x‖² are so long beside α that learning is likely poor: in
+        directions outside the sketch a step is g/α.
+        """
+        is_sketched = ALPHA in cls.parameters and "bandwidth" not in cls.defaults()
+        return is_sketched and not q.get("diagonal") and square > MOST_RIDGES * q["alpha"]
 
     @staticmethod
     def joined(state: Any, /) -> Array | None:

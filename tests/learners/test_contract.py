@@ -112,6 +112,27 @@ def test_label_beyond_clip__warns_once_where_it_matters(name, matters):
     model.partial_fit(X, 3 * Y)  # a warning would be an error here
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "warned"),
+    [
+        ("OjaSON", {"alpha": 0.1}, True),
+        ("FDSON", {"alpha": 0.1}, True),
+        ("RPSON", {"alpha": 0.1}, True),
+        ("OjaSON", {"alpha": 0.5}, False),
+        ("OjaSON", {"alpha": 0.1, "diagonal": True}, False),  # which scales the features
+        ("ONS", {"alpha": 0.1}, False),  # every direction is in its matrix
+        ("KONS", {"alpha": 0.1, "kernel": "linear"}, False),
+    ],
+)
+def test_rows_long_beside_alpha__warn_at_the_first_block_with_the_remedy(name, given, warned):
+    rows = X[:30] * (30.0 / (X[:30] ** 2).sum(axis=1).mean()) ** 0.5
+    model = LEARNERS[name](**given)
+    said = pytest.warns(UserWarning, match=r"square norm of 30, .* scale the features .* alpha")
+    with said if warned else nullcontext():
+        model.partial_fit(rows, Y[:30])
+    model.partial_fit(2.0 * rows, Y[:30])  # a warning would be an error here
+
+
 @of_each_scan
 def test_record__has_rounds_predictions_and_losses(name):
     table = make(name).record(X, Y)

@@ -698,6 +698,23 @@ def test_remedy__that_is_followed_ends_it(old, new, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("learner", "largest"), [("OjaSON", 0.009), ("FDSON", 0.011), ("ONS", 0.009)]
+)
+def test_rows_long_beside_each_alpha__are_said_of_a_dataset_and_learner(
+    learner, largest, small_store, tmp_path
+):
+    square = load_manifest(small_store, "real").statistics["mean_square_norm"]
+    alphas = [1e-4 * square, largest * square]
+    text = (
+        f'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "{learner}"\nalpha = {alphas}'
+    )
+    request = SweepRequest(str(written(tmp_path, text)), str(small_store))
+    said = dry_run_of(request).get("warnings", [])
+    norm = f"a mean square norm of {square:.3g}, more than 100 times each alpha of OjaSON"
+    assert [norm in one for one in said] == [True] * (learner == "OjaSON")
+
+
+@pytest.mark.parametrize(
     ("learner", "seconds", "named"),
     [
         ("BKONS", 6000.0, [True]),
