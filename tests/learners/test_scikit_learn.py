@@ -34,11 +34,13 @@ X, Y = stream(3, n=120, d=4, density=1.0)
 
 
 # Learners do without scikit-learn, so that they cannot inherit from its classes; what these give
-# they have themselves. Labels beyond clip are what its checks bring, and learners say so.
+# they have themselves. Labels beyond clip and long rows are what its checks bring, and learners say
+# so.
 @pytest.mark.filterwarnings(
     "ignore:Estimator .* does not inherit from `sklearn.base.BaseEstimator`"
 )
 @pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
+@pytest.mark.filterwarnings("ignore:the first rows have a mean square norm")
 @pytest.mark.parametrize(
     "name",
     [
