@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from koco_stream.classifier import Classifier as Classifier
     from koco_stream.errors import WrongInput as WrongInput
     from koco_stream.learners import Learner as Learner
+    from koco_stream.learners import Mixture as Mixture
     from koco_stream.learners import load as load
     from koco_stream.learners.registry import *  # noqa: F403
     from koco_stream.streams.opened import stream as stream
@@ -25,6 +26,7 @@ _MODULES = {
     "Batch": "batch",
     "Classifier": "classifier",
     "Learner": "learners",
+    "Mixture": "learners",
     "WrongInput": "errors",
     "load": "learners",
     "stream": "streams.opened",

@@ -14,23 +14,15 @@ import tomli_w
 
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
-from flows.sweeping.search import (
-    KINDS,
-    Configuration,
-    Search,
-    Space,
-    combinations,
-    drawn,
-    is_drawn,
-    values_of,
-)
+from flows.sweeping.search import Configuration, Search, Space, drawn, is_drawn
 from flows.sweeping.tables import PLACES, TABLES, DatasetTable, LearnerTable, SweepFile
 from flows.sweeping.toml_file import TomlFile
 from flows.sweeping.usual import usual_sweep
 from koco_stream.errors import WrongInput, nearest, refuse_first, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import learner_called, learner_named
+from koco_stream.learners import Mixture, learner_called, learner_named
+from koco_stream.learners.grids import KINDS, combinations, values_of
 from koco_stream.metrics import check_name
 from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
@@ -240,6 +232,10 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
+            if key == "member" and learner is Mixture:
+                named = [_member(file, one) for one in value]
+                grids["members"] = [learner.parameter("members").check(named)]
+                continue
             # learners of other libraries may have any other argument
             is_own = learner.numbers == "own" and key not in learner.defaults()
             if key in PLACES and (is_own or key == "time_limit"):
@@ -250,6 +246,13 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
             else:
                 grids[key] = list(map(parameter.check, values_of(value)))
     return Space(table.name, reference, grids, draws, seeds)
+
+
+def _member(file: TomlFile, table: Any) -> Any:
+    """A mixture's member with the reference of its learner."""
+    if not (isinstance(table, dict) and isinstance(table.get("name"), str)):
+        raise WrongInput('a member is a table [[learner.member]] with a name, such as "OjaSON"')
+    return {**table, "name": learner_called(table["name"], file.path.parent)}
 
 
 def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> None:

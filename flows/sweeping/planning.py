@@ -103,7 +103,7 @@ def timings_of(
     checked: CheckedSweep, runs: Sequence[Run], limits: Limits, client: Any
 ) -> dict[str, Timing]:
     """Measured times of our learners; what is not known is measured where runs are computed."""
-    alike = {timing_key(run): run for run in runs if run.learner_class.numbers == "own"}
+    alike = {timing_key(run): run for run in runs if run.is_own}
     known = known_timings(alike.values())
     costs = Costs(checked.sizes, worker_bytes=limits.worker_bytes)
     rest = [
@@ -111,7 +111,7 @@ def timings_of(
         for key, run in alike.items()
         if key not in known and costs.of(run).bytes < limits.worker_bytes
     ]
-    for file in filter(None, {run.file for run in runs}):
+    for file in {file for run in runs for file in run.files}:
         send(checked.request.store, file.code)
     words = [(checked.request.store, run) for run in rest]
     found = soon(client, timed, words, TIMING_SECONDS) if client else starmap(timed, words)
@@ -171,11 +171,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     missing = [run for runs in stages for run in runs]
     sizes = checked.sizes
     rounds = {run.run_id: sizes[run.stream.dataset_hash].rounds(run.stream) for run in missing}
-    paused = {
-        run.run_id: Pause(rounds[run.run_id])
-        for run in missing
-        if run.learner_class.numbers == "own"
-    }
+    paused = {run.run_id: Pause(rounds[run.run_id]) for run in missing if run.is_own}
     planned = plan(
         missing,
         sizes,

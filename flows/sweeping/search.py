@@ -16,26 +16,20 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from flows.scores import means
 from flows.tables.text import grouped
-from koco_stream.errors import WrongInput, refuse_first
+from koco_stream.errors import refuse_first
 from koco_stream.io.files import content_hash
+from koco_stream.learners.grids import (
+    CHOICE,
+    INTEGER,
+    KINDS,
+    LOG_UNIFORM,
+    UNIFORM,
+    combinations,
+    ends_of,
+)
 from koco_stream.runs.run import Run, configuration_of, without_repeats
 from koco_stream.types import Array
 
-UNIFORM = "uniform"
-LOG_UNIFORM = "log_uniform"
-INTEGER = "integer"
-CHOICE = "choice"
-KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
-BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
-# what a grid of powers, or a range, is given by
-ENDS = {
-    **dict.fromkeys(
-        BASES, "[first exponent, last exponent], two whole numbers in order from -300 to 300"
-    ),
-    INTEGER: "the smallest and the largest value, [a, b], whole numbers with a < b",
-    UNIFORM: "the smallest and the largest value, [a, b], numbers with a < b",
-    LOG_UNIFORM: "the smallest and the largest value, [a, b], numbers with 0 < a < b",
-}
 DIGITS = 6  # significant digits of a drawn real value
 MOST_COMBINATIONS = 100  # combinations of choices that are tried before anything runs
 FIRST = 8  # trials that are drawn as `sobol` draws them, before there is anything to learn from
@@ -115,42 +109,6 @@ def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
     return Drawn(kind, *(parameter.check(number(end)) for end in ends_of(kind, given)))
 
 
-def values_of(value: Any) -> list[Any]:
-    """The values of a grid: a single one, a list, or `{ powers_of_two = [first, last] }`."""
-    if isinstance(value, dict):
-        if len(value) != 1 or next(iter(value)) not in BASES:
-            raise WrongInput(
-                "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last]"
-                " }; a parameter of a learner may be drawn: { uniform = [a, b] }, { log_uniform ="
-                " [a, b] }, { integer = [a, b] } or { choice = [...] }"
-            )
-        ((name, given),) = value.items()
-        first, last = ends_of(name, given)
-        return [BASES[name] ** k for k in range(first, last + 1)]
-    if value == []:
-        raise WrongInput(
-            "the grid is empty, so there is nothing to run; give at least one value, or leave the"
-            " key out"
-        )
-    return value if isinstance(value, list) else [value]
-
-
-def ends_of(kind: str, ends: Any) -> Any:
-    real = kind in (UNIFORM, LOG_UNIFORM)
-    powers = kind in BASES
-    largest = 300 if powers else 1.7e308
-    if not (
-        isinstance(ends, list)
-        and len(ends) == 2
-        and all(type(end) is int or (real and type(end) is float) for end in ends)
-        and all(abs(end) <= largest for end in ends)
-        and (ends[0] < ends[1] or (powers and ends[0] == ends[1]))
-        and (ends[0] > 0 or kind != LOG_UNIFORM)
-    ):
-        raise WrongInput(f"{kind} takes {ENDS[kind]}, not {ends!r}")
-    return ends
-
-
 @dataclass(frozen=True)
 class Space:
     """What is searched: a learner, called `name` in the file, with given values and with draws."""
@@ -191,11 +149,6 @@ class Space:
         tried = itertools.islice(combinations(middles), MOST_COMBINATIONS)
         for given, chosen in itertools.product(combinations(self.grids), tried):
             yield next(self.configurations({**given, **chosen}))
-
-
-def combinations(grids: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*grids.values()):
-        yield dict(zip(grids, values, strict=True))
 
 
 def uniform(key: int, d: int, count: int) -> Array:

@@ -157,7 +157,7 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
 
 def fetch_files(store: str, runs: Sequence[Run]) -> None:
     """Take the learners' files from the store."""
-    for file in filter(None, {run.file for run in runs}):
+    for file in {file for run in runs for file in run.files}:
         fetch(store, *file)
 
 

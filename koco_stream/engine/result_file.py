@@ -160,13 +160,13 @@ def identity_columns(run: Run) -> dict[str, Any]:
         "run_id": run.run_id,
         "learner": shown_name(run.learner),
         "learner_code": Reference.of(run.learner).code or None,
-        "numbers": learner.numbers,
+        "numbers": learner.numbers_of(run.params),
         "params": canonical_json(run.params),
         "numbers_version": learner.numbers_version,
         "learner_seed": run.learner_seed,
         "window": run.measured.window,
     }
-    if learner.numbers != "own":
+    if learner.numbers == "foreign":
         return columns
     for name, value in run.params.items():
         kind = PARAMETERS.get(name)

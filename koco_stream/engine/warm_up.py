@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.files import canonical_json, content_hash, write_text
 from koco_stream.learners import Public, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.run import Run
@@ -39,7 +39,8 @@ class Needed(NamedTuple):
         sizes = [len(value) for value in params if isinstance(value, tuple)]
         is_scaled = bool(self.params.get("diagonal"))
         folder = private_folder("compiled", code_hash(), "done")
-        return folder / content_hash([self.learner, sizes, is_scaled, self.value_type])
+        members = self.params.get("members")
+        return folder / content_hash([self.learner, sizes, is_scaled, self.value_type, members])
 
     @property
     def is_compiled(self) -> bool:
@@ -57,9 +58,10 @@ def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
             run.params.get("kernel"),
             run.params.get("sketch_size"),
             bool(run.params.get("diagonal")),
+            canonical_json(run.params.get("members")),
         ): run
         for run in runs
-        if run.learner_class.numbers == "own"
+        if run.is_own
     }
     kinds = [Needed(run.learner, run.params, key[0]) for key, run in alike.items()]
     return list({kind.mark: kind for kind in kinds}.values())

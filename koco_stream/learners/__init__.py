@@ -1,15 +1,15 @@
 """All learners: the library's by name, and those of users by their references."""
 
-from functools import cache
 from pathlib import Path
 
-from koco_stream.errors import WrongInput, nearest
-from koco_stream.foreign_host.adapters import adapter_of
-from koco_stream.learners import registry
+from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner as Learner
-from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
+from koco_stream.learners.mixture import Mixture as Mixture
+from koco_stream.learners.named import LEARNERS as LEARNERS
+from koco_stream.learners.named import AnyLearner as AnyLearner
+from koco_stream.learners.named import learner_called as learner_called
+from koco_stream.learners.named import learner_named as learner_named
 from koco_stream.learners.references import Reference as Reference
-from koco_stream.learners.references import class_of, foreign_target, reference_to
 from koco_stream.learners.references import shown_name as shown_name
 from koco_stream.learners.registry import *  # noqa: F403
 from koco_stream.learners.saved import read_model, revived
@@ -18,36 +18,7 @@ from koco_stream.learners.spec import Public as Public
 from koco_stream.learners.spec import Shared as Shared
 from koco_stream.learners.spec import StreamSize as StreamSize
 
-LEARNERS: dict[str, type[Learner]] = {
-    name: found for name, found in vars(registry).items() if isinstance(found, type)
-}
-AnyLearner = type[Algorithm] | type[ForeignLearner]
-
-
-@cache
-def learner_named(name: str) -> AnyLearner:
-    """The class of the learner that a run calls `name`: one of the library's, or a reference.
-
-    An unknown name raises `WrongInput`, which suggests the nearest name.
-    """
-    if name in LEARNERS:
-        return LEARNERS[name]
-    if "@" not in name:
-        raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
-    found: AnyLearner = class_of(name)
-    if not issubclass(found, Learner):
-        found = foreign_learner(*foreign_target(name))
-        adapter_of(found.target, {})  # which refuses a class that cannot be called row by row
-    return found
-
-
-def learner_called(name: str, folder: Path) -> str:
-    """What runs call the learner that a sweep file in `folder` calls `name`.
-
-    The code of a file is read and copied to the cache folder. Raises `WrongInput` if there is no
-    such learner.
-    """
-    return name if name in LEARNERS else str(reference_to(name, folder, list(LEARNERS)))
+LEARNERS[Mixture.__name__] = Mixture
 
 
 def load(path: str | Path) -> Learner:

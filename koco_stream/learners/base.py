@@ -150,6 +150,10 @@ class Learner(Algorithm, Estimator):
             )
         return pa.Table.from_pylist(rounds)
 
+    def stored_params(self) -> dict[str, Any]:
+        """The constructor's arguments as a file has them."""
+        return vars(self).get("_in_force") or self.get_params()
+
     def save(self, path: str | Path) -> None:
         """Write the learner to a file atomically; once loaded, it goes on to the same bits.
 

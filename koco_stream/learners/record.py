@@ -6,12 +6,16 @@ from koco_stream.learners.saved import fields_of
 
 # Fields of a state that a record shows for each round, if the state has them: cumulative counts of
 # rare events, and the events of a dictionary.
-COUNTED = ("doubtful_rounds", "folds", "dense_rounds", "shrinks", "restarts")
+COUNTED = (
+    *("doubtful_rounds", "folds", "dense_rounds", "shrinks", "restarts"),
+    "labels_beyond_clip",
+)
 RECORDED = {
     "inclusion_probability": float,
     "included": bool,
     "in_kors": bool,
     "dictionary_size": int,
+    "weights": list,
 }
 
 
@@ -19,6 +23,8 @@ def recorded(state: Any) -> dict[str, Any]:
     """What a learner tells of its last round, from its state: by column of `Learner.record`."""
     found = {}
     for name, value in fields_of(state):
+        if name.startswith("members."):
+            continue  # of a mixture
         column = "dictionary_size" if name.endswith("points.n") else name.rpartition(".")[2]
         if column in COUNTED or column in RECORDED:
             found[column] = RECORDED.get(column, int)(value)

@@ -23,7 +23,7 @@ def contents(model: Any, prefix: str = "") -> tuple[dict[str, Any], dict[str, Ar
     """
     header = {
         "learner": model.registered().__name__,
-        "params": vars(model).get("_in_force") or model.get_params(),
+        "params": model.stored_params(),
         "learnt": None,
     }
     if not model.__sklearn_is_fitted__():

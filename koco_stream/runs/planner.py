@@ -148,7 +148,7 @@ def plan(
                     del left[run_id]
     passes: dict[tuple[Stream, Pause, bool], list[tuple[Run, RunCost]]] = defaultdict(list)
     for run, cost in left.values():
-        if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
+        if not run.is_own:  # it may fail or hang, and cannot be resumed
             planned.append(UnfinishedCohort(run.stream, costs))
             planned[-1].add(run, cost)
         else:

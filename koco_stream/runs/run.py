@@ -83,10 +83,15 @@ class Run:
         return self.learner_class.adds_intercept(self.params)
 
     @property
-    def file(self) -> Reference | None:
-        """Its learner's reference, if that is a user's file."""
-        reference = Reference.of(self.learner)
-        return reference if reference.of_file else None
+    def is_own(self) -> bool:
+        """Whether its numbers are the same in any process, and its state can be saved."""
+        return self.learner_class.numbers_of(self.params) == "own"
+
+    @property
+    def files(self) -> list[Reference]:
+        """The references of its learner and that's members that are users' files."""
+        names = [self.learner, *(one["name"] for one in self.params.get("members") or ())]
+        return [one for one in map(Reference.of, names) if one.of_file]
 
     def until(self, rounds: int) -> "Run":
         """The run that ends after so many rounds."""
@@ -289,7 +294,7 @@ class Cohort:
     @property
     def resumable(self) -> bool:
         """Whether its states can be saved, unlike foreign learners'."""
-        return all(run.learner_class.numbers == "own" for run in self.runs)
+        return all(run.is_own for run in self.runs)
 
     @cached_property
     def cohort_id(self) -> str:

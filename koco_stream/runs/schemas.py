@@ -46,6 +46,7 @@ PARAMETER_COLUMNS = [
     # A parameter that may be true, false or a word is stored as text.
     Column(name, str if q.choices else q.kind, f"parameter: {q.meaning}")
     for name, q in sorted(_PARAMETERS.items())
+    if q.kind in ARROW_TYPES
 ]
 
 RUNS: Columns = (

@@ -9,7 +9,7 @@ to panels.
 import math
 from typing import Any
 
-from koco_stream.numerics.instructions.elementary import cos_sin, exp
+from koco_stream.numerics.instructions.elementary import cos_sin, exp, log1p
 from koco_stream.numerics.instructions.registers import Registers, instruction, total
 
 BLOCK = 16
@@ -84,6 +84,20 @@ def gaussian(e: Registers, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at
 def exponential(e: Registers, x: Any) -> Any:
     """e^x, as `gaussian` computes it."""
     return exp(e, x)
+
+
+@instruction("void", HALF)
+def exponentials(e: Registers, x: Any, n: Any) -> None:
+    """x[p] ← e^x[p] for p < n."""
+    for first in e.loop(n, HALF):
+        e.store(exp(e, e.load(x, first)), x, first)
+
+
+@instruction("void", HALF)
+def logarithms(e: Registers, x: Any, at: Any, n: Any) -> None:
+    """x[at + p] ← log(1 + x[at + p]) for p < n, of numbers from 0 to 1."""
+    for first in e.loop(n, HALF):
+        e.store(log1p(e, e.load(x, at + first)), x, at + first)
 
 
 @instruction("void", BLOCK)

@@ -20,10 +20,11 @@ from flows.report.papers.computed import recovery_errors
 from flows.report.papers.experiment import EXPERIMENTS
 from flows.reproduce import SWEEPS, Reproduction, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
-from flows.sweeping.search import is_drawn, values_of
+from flows.sweeping.search import is_drawn
 from flows.views.views import Views
 from koco_stream import PROSNKONS, OjaSON
 from koco_stream.batch import Batch
+from koco_stream.learners.grids import values_of
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.generators import GENERATORS
 from tests.helpers.many_runs import put
