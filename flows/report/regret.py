@@ -14,7 +14,9 @@ from flows.report.rows import kernel_matrix, rows_of_stream
 from flows.report.sections import Sections
 from flows.scores import mean
 from koco_stream.io.cache import computed_once
-from koco_stream.losses import curvature_of
+from koco_stream.io.files import canonical_json
+from koco_stream.learners.mixing import learning_rate
+from koco_stream.losses import OF_REAL_LABELS, curvature_of
 from koco_stream.streams.stream import AS_STORED, Stream
 from koco_stream.theory.bounds import (
     best_in_hindsight,
@@ -37,12 +39,20 @@ THEOREMS = {
         "Theorem 3 of Luo et al. (NIPS 2016), for the learner's buffer (docs/errata.md, S17), with"
         " its best k"
     ),
+    "Mixture": "Vovk (1998), ln K/η against the best of its K members (docs/errata.md, M1)",
 }
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 LOSSES = """
     SELECT t, list(cumulative_loss) AS losses FROM stored_curves
     WHERE run_id IN (SELECT unnest(?)) GROUP BY t ORDER BY t"""
+PLACE = ("dataset_hash", "order", "order_seed", "positive_class", "multiclass", "max_rows")
+ENDED = """
+    SELECT dataset_hash, "order", order_seed, positive_class, multiclass, max_rows,
+        run_id, params,
+        learner || coalesce('@' || learner_code, '') AS learner, learner_seed,
+        mean_loss * rounds AS loss
+    FROM runs WHERE status = 'ok'"""
 BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they show
 
 
@@ -145,6 +155,8 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     """Why there is no bound; or the regret and its bound at some rounds, and at the end."""
     learner = row["learner"]
     params = json.loads(row["params"])
+    if learner == "Mixture" and row["dataset_hash"] in sections.manifests:
+        return against_members(sections, row, params)
     if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
         return why, []
     losses = {one["t"]: one["losses"] for one in sections.views.rows(LOSSES, [row["run_ids"]])}
@@ -172,6 +184,35 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
         }
         for t, competitor, bound in bounds
     ]
+
+
+def against_members(sections: Sections, row: Row, params: dict[str, Any]) -> tuple[str, list[Row]]:
+    """The regret of a mixture against the best of its members, if all of them are runs too."""
+    bound = math.log(len(params["members"])) / learning_rate(params["loss"], params["clip"])
+    facts = sections.manifests[row["dataset_hash"]].statistics
+    is_real = row["positive_class"] is None and row["multiclass"] is None
+    largest = max(abs(facts["label_min"]), abs(facts["label_max"])) if is_real else 1.0
+    if params["loss"] in OF_REAL_LABELS and largest > params["clip"]:
+        return "Mixture: a label is beyond the clip", []
+    runs = sections.views.rows(ENDED)
+    losses = {
+        (*(run[name] for name in PLACE), run["learner"], run["params"], run["learner_seed"]): run
+        for run in runs
+    }
+    regrets = []
+    for run in (one for one in runs if one["run_id"] in row["run_ids"]):
+        members = []
+        for table in params["members"]:
+            given = {name: value for name, value in table.items() if name not in ("name", "seed")}
+            one = (*(run[name] for name in PLACE), table["name"], canonical_json(given))
+            seed = table.get("seed", run["learner_seed"])
+            members.append(losses.get((*one, None)) or losses.get((*one, seed)))
+        if None in members:
+            said = f"it is at most {bound:.3g} against its best member; run all of them to see it"
+            return f"Mixture: {said}", []
+        regrets.append(run["loss"] - min(member["loss"] for member in members if member))
+    shown = {"stream": row["stream"], "learner": row["learner"], "t": row["rounds"]}
+    return "", [{**shown, "bound": bound, "regret": mean(regrets)}]
 
 
 def bounds_of(

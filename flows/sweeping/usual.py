@@ -22,8 +22,10 @@ WHY = {
     "KAWV": "the best of all on 1,000 rows, with a kernel: 5.6 of 24",
     "ONS": "what sketches approximate, with rows too many for KAWV: 8.0 of 17, on whole streams",
     "OjaSON": "the best on texts, with rows too many for KAWV, and features for ONS: 2.3 of 11",
+    "Mixture": "no choice to make: one pass with the configurations of AdaGrad and NAG as members",
     "Constant": "the constant that fits best; what learns from the rows should do better",
 }
+MIXED = ("AdaGrad", "NAG")
 ORDERS = 6  # the fewest with which Wilcoxon's test can find a difference: 2/2⁶ is below 0.05
 SECONDS = 120.0  # for all runs on one core, by `NANOSECONDS`
 ROWS = 50_000  # a learner is slow if its runs need more than half of that for so many
@@ -35,6 +37,7 @@ NANOSECONDS: dict[str, Callable[[int, int, float], float]] = {
     "KAWV": lambda n, d, s: 500 + (2.3 + 0.05 * s) * n + n**2 / 60,
     "ONS": lambda n, d, s: 30 + 0.5 * d**2,
     "OjaSON": lambda n, d, s: 230 + 4.2 * s,
+    "Mixture": lambda n, d, s: 350 + 63 * s,  # of ten members
     "Constant": lambda n, d, s: 20.0,
 }
 FILE = """\
@@ -66,17 +69,28 @@ def usual_sweep(manifest: Manifest, positive: str = "") -> str:
     n = manifest.n_rows
     seconds = partial(seconds_of, grids, manifest)
     quick = (name for name in ("KAWV", "ONS") if seconds(name, min(n, ROWS)) <= SECONDS / 2)
-    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
+    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Mixture", "Constant")
     ratio = sum(seconds(name, n) for name in chosen) / SECONDS
     limit = f"max_rows = {max(int(n / ratio), 100)}  # all {n:,} would take long\n"
     sweep = re.sub(r"[^\w.-]", "-", sweep, flags=re.ASCII)[:200]
     head = FILE.format(name=manifest.name, sweep=sweep, words=words, classes=classes, orders=ORDERS)
     tables = (
-        f'\n# {WHY[name]}\n[[learner]]\nname = "{name}"\n'
-        + "".join(f"{key} = {json_text(value)}\n" for key, value in grids[name].items())
+        f'\n# {WHY[name]}\n[[learner]]\nname = "{name}"\n{lines_of(grids[name])}'
+        + "".join(
+            f'[[learner.member]]\nname = "{member}"\n{lines_of(grids[member], only_lists=True)}'
+            for member in MIXED * (name == "Mixture")
+        )
         for name in chosen
     )
     return "".join((head, limit * (ratio > 1.0), *tables))
+
+
+def lines_of(grid: dict[str, Any], only_lists: bool = False) -> str:
+    return "".join(
+        f"{key} = {json_text(value)}\n"
+        for key, value in grid.items()
+        if isinstance(value, list) or not only_lists
+    )
 
 
 def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
@@ -106,6 +120,7 @@ def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
         },
         "ONS": newton,
         "OjaSON": newton,
+        "Mixture": linear,
         "Constant": every,
     }
 

@@ -1,12 +1,12 @@
 """Parameters in words: which of them tell configurations apart, and how they are written."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from koco_stream.io.files import json_text
-from koco_stream.learners import LEARNERS
+from koco_stream.learners import LEARNERS, shown_name
 
 Params = Mapping[str, Any]
 
@@ -43,7 +43,15 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
 
 def params_text(params: Params, only: Collection[str]) -> str:
     return " ".join(
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={shown(value)}"
         for name, value in sorted(params.items())
         if name in only
     )
+
+
+def shown(value: Any) -> Any:
+    """A value in words; of a mixture's members, how many there are of each learner."""
+    if not (isinstance(value, list) and isinstance(value[0], dict) and "name" in value[0]):
+        return value
+    counts = Counter(shown_name(one["name"]) for one in value)
+    return "+".join(f"{n}·{name}" if n > 1 else name for name, n in counts.items())
