@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from koco_stream.io.files import canonical_json
 from koco_stream.learners.base import Learner
 from koco_stream.learners.members import MEMBERS, USUAL, completed, learner_of
 from koco_stream.learners.mixing import learning_rate, mix_rows, weights_of
@@ -197,12 +198,12 @@ class Mixture(Learner):
         return predictions
 
     def stored_params(self) -> dict[str, Any]:
-        return {**super().stored_params(), "members": self.members_}
+        return {**super().stored_params(), "members": self._public()["members"]}
 
     @property
-    def members_(self) -> list[dict[str, Any]]:
-        """The members: of each its name and parameters."""
-        return list(self._public()["members"])
+    def members_(self) -> list[str]:
+        """The name and parameters of each of the K members, as JSON."""
+        return list(map(canonical_json, self._public()["members"]))
 
     @property
     def weights_(self) -> Array:

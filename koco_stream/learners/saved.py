@@ -113,5 +113,5 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
 def _with_field(state: Any, name: str, value: Array) -> Any:
     outer, _, inner = name.partition(".")
     return state._replace(
-        **{outer: _with_field(getattr(state, outer), inner, value) if inner else value}
+        **{outer: _with_field(state._asdict()[outer], inner, value) if inner else value}
     )

@@ -11,6 +11,13 @@ import numpy as np
 from koco_stream.learners import LEARNERS
 
 EXAMPLES = {name: {} for name in LEARNERS} | {
+    "Mixture": {
+        "members": [
+            {"name": "OjaSON", "sketch_size": 3, "alpha": [0.5, 5.0]},
+            {"name": "KONS", "bandwidth": 2.0},
+            {"name": "AdaGrad"},
+        ]
+    },
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
     "NAG": {"step_size": 0.3},

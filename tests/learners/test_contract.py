@@ -24,7 +24,7 @@ X[5] = 0.0
 def test_registry__has_every_learner_with_a_constructor():
     folder = Path(koco_stream.__file__).parent / "learners"
     files = [path for room in ("linear", "kernel") for path in (folder / room).glob("[!_]*.py")]
-    files.append(folder / "constant.py")
+    files += [folder / "constant.py", folder / "mixture.py"]
     names = [".".join(f.relative_to(folder).with_suffix("").parts) for f in files]
     modules = [import_module(f"koco_stream.learners.{name}") for name in names]
     there = {

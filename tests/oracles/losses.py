@@ -10,6 +10,13 @@ def above(x, y):
     return x - y if abs(x - y) > 1e-12 * (abs(x) + abs(y)) else 0 * x
 
 
+values = {
+    "squared": lambda y_hat, y: (y_hat - y) ** 2,
+    "half_squared": lambda y_hat, y: (y_hat - y) ** 2 / 2,
+    "logistic": lambda y_hat, y: np.logaddexp(0 * y_hat, -y * y_hat),
+    "squared_hinge": lambda y_hat, y: np.maximum(1 - y * y_hat, 0) ** 2,
+}
+
 slopes = {
     "squared": lambda y_hat, y: 2 * above(y_hat, y),
     "half_squared": above,

@@ -562,7 +562,7 @@ def manifest_of(store, n, d, classes=(-1.0, 1.0), s=None, **facts):
         (50_000, 50, {"classes": (), "label_max": 3e4}, "ONS", True),
         (5_000_000, 50, {"classes": ()}, "ONS", False),
         (50_000, 1_000, {"classes": range(10)}, "OjaSON", False),
-        (20_000, 60_000, {"classes": range(20), "s": 100}, "OjaSON", True),
+        (20_000, 60_000, {"classes": range(20), "s": 60}, "OjaSON", True),
         (20_000, 10**6, {"s": 10}, "OjaSON", True),
         (500, 10**5, {"mean_square_norm": 0.0}, "OjaSON", True),
         (20_000, 10**6, {}, "OjaSON", False),
@@ -573,7 +573,7 @@ def test_sweep__fits_its_dataset_and_takes_two_minutes(small_store, n, d, more, 
     content = tomllib.loads(usual_sweep(manifest))
     [dataset] = content["dataset"]
     names = [table["name"] for table in content["learner"]]
-    assert names == ["AdaGrad", "NAG", "SAdaGrad", fourth, "Constant"]
+    assert names == ["AdaGrad", "NAG", "SAdaGrad", fourth, "Mixture", "Constant"]
     assert dataset["name"] == manifest.name
     assert content["name"] == "mine-scale-none"
     sweep = sweep_of(content)  # which checks each value
@@ -646,7 +646,7 @@ def test_rows_without_a_suffix__are_no_sweep_file(small_store, inside, koco):
 
 def test_sweep__without_a_file_says_what_it_found(small_store, koco):
     result = flows.sweep("real", small_store, workers=0)
-    assert len({*result.runs["learner"].to_pylist()}) == 5
+    assert len({*result.runs["learner"].to_pylist()}) == 6
     assert {*result.runs["status"].to_pylist()} == {"ok"}
     done = koco("sweep", "real", "--store", small_store, status=0)
     assert "nothing to compute" in done.stderr
