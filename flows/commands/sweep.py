@@ -71,7 +71,7 @@ def sweep(
 ) -> None:
     """Run the sweep SPEC: a TOML file, a packaged sweep, or the usual sweep on a prepared dataset.
 
-    The usual sweep needs no file: it runs five learners with small grids on the dataset, in about
+    The usual sweep needs no file: it runs six learners with small grids on the dataset, in about
     two minutes at most. --dry-run prints it as a file.
 
     Runs that are in the store are not repeated, so the same command continues a sweep that was

@@ -106,6 +106,7 @@ def test_mixture__of_learners_is_that_of_what_they_predict_by_themselves(loss, t
     assert usual.record(X[:2], y[:2])["weights"].to_pylist()[1] == usual.weights_.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:a label")
 def test_mixture__of_a_grid_has_a_member_for_each_value():
     model = Mixture.grid(OjaSON, alpha={"powers_of_two": [-1, 1]}, sketch_size=[2, 3], clip=2.0)
     model.partial_fit([[1.0]], [3.0])
