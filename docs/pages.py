@@ -147,7 +147,8 @@ def tables_page():
         paragraph(
             "In Python, `record` of a learner gives an Arrow table with `t` (the round, from 1),"
             f" `prediction` and `loss`. Some learners add {named(record.COUNTED)}: counts up to the"
-            f" round. Those with a dictionary, or members, add {named(record.RECORDED)}: after the round."
+            " round. Those with a dictionary, or members, add"
+            f" {named(record.RECORDED)}: after the round."
         ),
     ]
 
