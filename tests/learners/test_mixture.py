@@ -90,8 +90,8 @@ def members(loss):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_mixture__of_learners_is_that_of_what_they_predict_by_themselves(loss, tmp_path):
     draw = np.random.default_rng(5)
-    X = draw.standard_normal((1500, 6)) * 10.0 ** draw.integers(-2, 3, 6)
-    y = np.sign(X @ draw.standard_normal(6) / 100 + draw.standard_normal(1500))
+    X = draw.standard_normal((1500, 6)) * 10.0 ** draw.integers(-3, 0, 6)
+    y = np.sign(X @ draw.standard_normal(6) * 10 + draw.standard_normal(1500))
     held = np.array([one.progressive(X, y) for one in members(loss)])
     expected, _ = literal(loss, 1.0, held, y)
     model, found = Mixture(members(loss), loss=loss), []
