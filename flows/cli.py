@@ -16,7 +16,7 @@ import koco_stream
 from flows.commands.data import list_all, prepare
 from flows.commands.groups import cluster, learners, store_group
 from flows.commands.results import compare, report, results
-from flows.commands.sweep import accept, nightly, reproduce, serve, sweep
+from flows.commands.sweep import accept, check, nightly, record, reproduce, serve, sweep
 from flows.runtime.processes import interrupt, say
 from koco_stream.errors import WrongInput
 from koco_stream.extras import remedy
@@ -24,7 +24,7 @@ from koco_stream.extras import remedy
 COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Run a sweep": (prepare, sweep, list_all, results, compare, report),
     "Reproduce papers": (reproduce,),
-    "Repeat sweeps": (nightly, accept, serve),
+    "Repeat sweeps": (record, check, nightly, accept, serve),
     "Use clusters, and learners of your own": (cluster, learners),
     "Maintain a store": (store_group,),
 }

@@ -1,8 +1,9 @@
-"""Commands that run sweeps, and on what: sweep, reproduce, nightly, serve, cluster."""
+"""Commands that run sweeps, and on what: sweep, reproduce, record, check, nightly, serve."""
 
 import shlex
 import sys
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 import click
@@ -189,6 +190,67 @@ def reproduce(
     else:
         click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
     sys.exit(done.failed > 0)
+
+
+@click.command()
+@click.argument("name", metavar="SWEEP")
+@click.argument("file")
+@STORE
+@click.option("--no-curves", is_flag=True, help="Leave out curves and windows.")
+def record(name: str, file: str, store: str, no_curves: bool) -> None:
+    """Write what SWEEP came to into FILE, a record that koco check checks.
+
+    It is one Parquet file with the runs, their curves and windows, the sweep file, the manifests of
+    the datasets and the versions. Runs that failed or were stopped are not in it.
+
+    \b
+    Example:
+      koco record ill-conditioned ill-conditioned.parquet --store store
+    """
+    from flows.record import write_record
+
+    click.echo(f"{file}: {write_record(store, name, file, not no_curves):,} runs")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@STORE
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many runs are drawn.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=lambda: randbits(32),
+    help="The seed of the draw.  [default: another each time, and printed]",
+)
+@click.option("--cell", metavar="RUN_ID", help="Check this run.")
+@JSON
+def check(file: str, store: str, as_json: bool, **asked: Any) -> None:
+    """Compute runs of the record FILE again, and compare all that a run determines.
+
+    With the same versions and processor, numbers must be equal to the bit, otherwise in six digits;
+    docs/results.md says what may differ. Generated datasets are made in the store, others must be
+    there. A learner of your own is read beside FILE. Exit status 1 if a number differs.
+
+    \b
+    Example:
+      koco check ill-conditioned.parquet --sample 20
+    """
+    from flows.record import check_record
+
+    done = check_record(file, store, **asked)
+    lines = [
+        f"{one['run_id']} {one['column']}: {one['recorded']!r} in the record, {one['computed']!r}"
+        " computed"
+        for one in done["differences"]
+    ]
+    click.echo(json_text(done) if as_json else "\n".join([*lines, done["finding"]]))
+    sys.exit(bool(lines))
 
 
 @click.command()

@@ -20,6 +20,7 @@ from flows.scores import mean
 from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
+from flows.tables.differences import of_rows
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
@@ -30,6 +31,7 @@ from storage.catalogue.entries import CATALOGUE
 from storage.generated.generators import prepare_synthetic
 from storage.nights import (
     IDENTITY,
+    OUTCOME,
     accept,
     add_night,
     night_path,
@@ -58,7 +60,7 @@ SAME_RUN = " AND ".join(f'a."{name}" IS NOT DISTINCT FROM b."{name}"' for name i
 COMPARED = f"""
 WITH pairs AS (
     SELECT coalesce(a.dataset, b.dataset) AS dataset, coalesce(a.learner, b.learner) AS learner,
-           a, b, a.dataset_hash = b.dataset_hash AND a.digest <> b.digest AS changed,
+           a, b, a.dataset_hash = b.dataset_hash AND b.other IS NOT NULL AS changed,
            a.status = 'ok' AND b.status = 'ok' AND a.host = b.host
            AND a.seconds >= {SHORTEST} AND b.seconds >= {SHORTEST} AS timed
     FROM accepted a FULL JOIN tonight b ON {SAME_RUN}
@@ -71,6 +73,7 @@ WITH pairs AS (
            count(*) FILTER (b.status IS NULL) AS gone,
            count(*) FILTER (a.dataset_hash <> b.dataset_hash) AS data,
            count(*) FILTER (changed) AS other,
+           first(b.other ORDER BY b) FILTER (changed) AS such_as,
            max(abs(b.mean_loss - a.mean_loss)
                / coalesce(nullif(greatest(abs(a.mean_loss), abs(b.mean_loss)), 0), 1))
                FILTER (changed) AS largest_change,
@@ -88,6 +91,7 @@ WITH pairs AS (
 )
 SELECT *, list_transform(list_filter([
     if(other > 0, format('{{:,}} of {{:,}} runs have changed numbers', other, in_both)
+       || format(' ({{}})', such_as)
        || coalesce(format(', mean loss by up to {{:.1e}} of itself', largest_change), ''), NULL),
     if(data > 0, format('the dataset has other rows than in the accepted run ({{:,}} runs)', data),
        NULL),
@@ -231,8 +235,13 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
     import duckdb
 
+    differ = of_rows(accepted.to_pylist(), tonight.to_pylist(), IDENTITY, (*OUTCOME, "digest"))
+    first = [
+        next((f"{name} was {old}, is {new}" for name, old, new in differ[*row.values()]), None)
+        for row in tonight.select(IDENTITY).to_pylist()
+    ]
     connection = duckdb.connect(":memory:")
-    connection.register("tonight", tonight)
+    connection.register("tonight", tonight.append_column("other", pa.array(first, pa.string())))
     connection.register("accepted", accepted if accepted.num_rows else tonight)
     rows = connection.sql(COMPARED, params={"is_first": not accepted.num_rows}).to_arrow_table()
     return [

@@ -1,9 +1,11 @@
 """Checks of a sweep before anything starts, and the list of its runs."""
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 from flows.sweeping import halving
 from flows.sweeping.file import Sweep, sweep_called
@@ -11,13 +13,13 @@ from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import batches
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
-from koco_stream.learners import learner_named
+from koco_stream.learners import learner_named, shown_name
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Run, without_repeats
+from koco_stream.runs.run import Measured, Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.shard_cache import check_room, copy_bytes
-from koco_stream.streams.stream import SHUFFLED
+from koco_stream.streams.stream import SHUFFLED, Stream
 from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs, seconds_of_stopped
 from storage.store import check_store
@@ -105,10 +107,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
             raise WrongInput(f"{use.at}: {error}") from None
         for stream in streams:
             reduced = stream.reduced(manifest.n_rows, manifest.classes)
-            # a metric is for numbers, for classes, or for two classes
-            n_classes = len(manifest.classes) if reduced.multiclass else 2
-            metrics = possible(sweep.measured.metrics, manifest.task, n_classes)
-            measured = replace(sweep.measured, metrics=metrics)
+            measured = measured_on(sweep, manifest, reduced)
             runs += [Run(reduced, *one, measured) for one in sweep.configurations]
     for name in set(sweep.measured.metrics).difference(*(one.measured.metrics for one in runs)):
         kind = "two classes" if METRICS[name].of_two else METRICS[name].task
@@ -117,3 +116,23 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
             " leave it out"
         )
     return without_repeats(runs)
+
+
+def measured_on(sweep: Sweep, manifest: Manifest, stream: Stream) -> Measured:
+    # a metric is for numbers, for classes, or for two classes
+    n_classes = len(manifest.classes) if stream.multiclass else 2
+    metrics = possible(sweep.measured.metrics, manifest.task, n_classes)
+    return replace(sweep.measured, metrics=metrics)
+
+
+def run_of(row: Mapping[str, Any], sweep: Sweep, manifest: Manifest) -> Run:
+    """The run of a row of `runs`, which the sweep has, on a dataset of this manifest."""
+    stream = Stream(**{one.name: row[one.name] for one in fields(Stream)})
+    learners = {shown_name(one): one for one, *_ in sweep.configurations}
+    return Run(
+        stream,
+        learners.get(row["learner"], row["learner"]),
+        json.loads(row["params"]),
+        row["learner_seed"],
+        measured_on(sweep, manifest, stream),
+    )

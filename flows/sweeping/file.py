@@ -100,8 +100,9 @@ class Sweep:
     usual: bool = False
 
 
-def read_sweep(path: str | Path) -> Sweep:
-    return _expanded(TomlFile(Path(path), "sweep", EXAMPLES, TABLES))
+def read_sweep(path: str | Path, text: str | None = None) -> Sweep:
+    """The sweep of a file, or of a `text` that was in one and is now kept in another."""
+    return _expanded(TomlFile(Path(path), "sweep", EXAMPLES, TABLES, text))
 
 
 def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:

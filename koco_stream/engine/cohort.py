@@ -11,7 +11,7 @@ from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, sav
 from koco_stream.engine.limits import fail_outgrown, has_room, rows_in_time, stop_late
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
-from koco_stream.engine.result_file import commit, committed
+from koco_stream.engine.result_file import commit, committed, end, result_table, windows_table
 from koco_stream.errors import why_diverged
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners.files import fetch
@@ -123,6 +123,20 @@ def run_cohort(
         checkpoint.remove()
     rounds, seconds = (work_of(run_states) - before).tolist()
     return Receipt.of(cohort, [one.status for one in run_states], int(rounds), seconds)
+
+
+def run_alone(store: str, run: Run) -> dict[str, Any]:
+    """Compute a run by itself, without a limit, and write nothing: its row of `runs`, with its
+    `curve` and its `windows`.
+    """
+    reader = StreamReader(store, run.stream)
+    points = points_until(reader.n_rows, ())
+    ones = [RunState.start(run, seen_by(reader), points)]
+    block = fitting_rows(reader, ones)
+    list(advance_runs(ones, reader, 0, reader.n_rows, block, points, Reporter("", 0)))
+    end(ones)
+    table = result_table("", Cohort(run.stream, (run,), 0.0), reader, ones)
+    return {**table.to_pylist()[0], "windows": windows_table(*ones).to_pylist()}
 
 
 def work_of(run_states: Sequence[RunState]) -> Array:

@@ -51,13 +51,7 @@ def commit(
     store: AnyPath, sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> None:
     """Write the result file of a cohort whose runs have ended, after windows and predictions."""
-    for run_state in run_states:
-        if run_state.status in OPEN:
-            run_state.measurement = None
-        elif run_state.measurement is not None:
-            run_state.measurement.finish()  # the last window
-        done = 0 if run_state.status in OPEN else int(run_state.totals[0])
-        run_state.predictions = run_state.predictions[:done]
+    end(run_states)
     windowed = [one for one in run_states if one.run.measured.window]
     predicted = [one for one in run_states if one.run.measured.keep_predictions]
     file, results = result_path(store, cohort), store_path(store) / "results"
@@ -68,6 +62,17 @@ def commit(
         if mine:  # a row group each
             write_tables(map(table_of, mine), results / name / file.name)
     write_tables([result_table(sweep, cohort, reader, run_states)], file)
+
+
+def end(run_states: list[RunState]) -> None:
+    """Finish the measurements of runs that have ended."""
+    for run_state in run_states:
+        if run_state.status in OPEN:
+            run_state.measurement = None
+        elif run_state.measurement is not None:
+            run_state.measurement.finish()  # the last window
+        done = 0 if run_state.status in OPEN else int(run_state.totals[0])
+        run_state.predictions = run_state.predictions[:done]
 
 
 def windows_table(run_state: RunState) -> pa.Table:

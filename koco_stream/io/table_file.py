@@ -119,7 +119,9 @@ def remedy_for(file: StorePath) -> str:
     *_, folder, name = str(file).split("/")
     if not name.endswith(".parquet"):
         return "let the learner learn again, or use another copy"
-    return REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
+    return REMEDIES.get(folder, "use another copy, or write it again").format(
+        name=name.removesuffix(".parquet")
+    )
 
 
 def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:

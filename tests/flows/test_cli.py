@@ -25,7 +25,7 @@ def test_help__shows_all_commands_by_use(koco):
     text = koco("--help", status=0).stdout
     shown = re.findall(r"^  ([a-z]+(?: accept)?)  ", text, re.M)
     assert shown == [one.name for commands in COMMANDS.values() for one in commands]
-    assert len({name.split()[0] for name in shown}) == 12
+    assert len({name.split()[0] for name in shown}) == 14
     assert [f"{title}:" in text for title in COMMANDS] == [True] * len(COMMANDS)
     assert "..." not in text.partition("Options:")[2]
 

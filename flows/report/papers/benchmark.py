@@ -10,6 +10,7 @@ from flows.charts import Row
 from flows.comparing.blocks import FIRST_HALF, Blocks
 from flows.comparing.comparison import Comparison
 from flows.pages import Figure
+from flows.tables.differences import of_rows
 from flows.tables.text import grouped
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
@@ -65,18 +66,12 @@ def stored_table() -> pa.Table:
 
 
 def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
-    mine, theirs = (
-        {
-            (row["title"], row["learner"]): [row[name] for name in NUMBERS]
-            for row in table.to_pylist()
-            if row["part"] == sweep
-        }
-        for table in (table_of({sweep: found}), kept)
-    )
+    mine = table_of({sweep: found}).to_pylist()
+    differ = of_rows(kept.to_pylist(), mine, ("part", "title", "learner"), NUMBERS)
     return [
         f"{learner} on {title}"
-        for title, learner in sorted({*mine, *theirs})
-        if mine.get((title, learner)) != theirs.get((title, learner))
+        for part, title, learner in sorted(differ)
+        if part == sweep and differ[part, title, learner]
     ]
 
 

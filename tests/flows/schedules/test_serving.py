@@ -408,7 +408,8 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
     )
     rows = found(before, after)
     assert rows["L"]["what"] == [
-        "L on d: 1 of 2 runs have changed numbers, mean loss by up to 2.0e-12 of itself"
+        "L on d: 1 of 2 runs have changed numbers (mean_loss was 2.0, is 2.000000000004), mean loss"
+        " by up to 2.0e-12 of itself"
     ]
     assert rows["M"]["what"] == [
         "M on d: 1 of 1 runs of the accepted run are gone",
@@ -435,7 +436,10 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
         # a curve is enough
         (
             {"digest": "y"},
-            ["L on d: 1 of 1 runs have changed numbers, mean loss by up to 0.0e+00 of itself"],
+            [
+                "L on d: 1 of 1 runs have changed numbers (digest was x, is y), mean loss by up to"
+                " 0.0e+00 of itself"
+            ],
         ),
     ],
     ids=["nothing", "data", "curve"],

@@ -1,0 +1,64 @@
+"""What differs between rows that were kept and rows computed now: to the bit, or but for the digits
+that hold with other versions or on another processor.
+
+Then these may differ, in a row (of a run, a point of a curve, a window) that stands for n rounds:
+
+- counts of mistakes, points of dictionaries and doubtful rounds: by 2, or n/10,000 if that is more,
+  because a prediction close to 0 may fall on its other side;
+- error rates: by that over n, and metrics that end at 1 by ten times that;
+- the regret: by 1e-6 of the cumulative loss, of which it is a difference;
+- losses and all other numbers: by 1e-6 of themselves;
+- the text of an error.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from koco_stream.metrics import METRICS
+
+# the column, or what is nested in it; what was kept, and what is found
+Difference = tuple[str, Any, Any]
+
+
+def differences(
+    kept: Mapping[Any, Any], found: Mapping[Any, Any], columns: Iterable[Any], exact: bool = True
+) -> Iterator[Difference]:
+    for name in columns:
+        one, other = kept.get(name), found.get(name)
+        if isinstance(one, list) and isinstance(other, list):
+            one, other = dict(enumerate(one, 1)), dict(enumerate(other, 1))
+        if isinstance(one, dict) and isinstance(other, dict):
+            for inner, *values in differences(one, other, one | other, exact):
+                yield f"{name}.{inner}", *values
+        elif repr(one) != repr(other) and (exact or not _near(name, one, other, kept)):
+            yield name, one, other
+
+
+def _near(name: str, kept: Any, found: Any, row: Mapping[str, Any]) -> bool:
+    if {type(kept), type(found)} - {int, float}:
+        return name == "error" and None not in (kept, found)
+    rounds = row.get("rounds") or row.get("t") or row.get("last", 0) - row.get("first", 0) + 1
+    few = max(2, rounds // 10_000)
+    allowed = {
+        **dict.fromkeys(("mistakes", "dictionary_size", "doubtful_rounds"), few),
+        **{one.name: 10 * few / rounds for one in METRICS.values() if one.high == 1.0},
+        "error_rate": few / rounds,
+        "regret": 1e-6 * rounds * (row.get("mean_loss") or 0.0),
+    }
+    of_itself = 1e-6 * max(abs(kept), abs(found))
+    return bool(abs(kept - found) <= allowed.get(name, of_itself) < float("inf"))
+
+
+def of_rows(
+    kept: Iterable[Mapping[str, Any]],
+    found: Iterable[Mapping[str, Any]],
+    key: Sequence[str],
+    columns: Sequence[str],
+) -> dict[tuple[Any, ...], list[Difference]]:
+    """The differences of the rows of each key. A row that is not there has no values."""
+    before, now = (
+        {tuple(row[name] for name in key): row for row in rows} for rows in (kept, found)
+    )
+    return {
+        of: list(differences(before.get(of, {}), now.get(of, {}), columns)) for of in before | now
+    }
