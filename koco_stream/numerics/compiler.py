@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
@@ -27,8 +26,7 @@ IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*
 
 def versioned(text: str) -> str:
     """A hash (16 hexadecimal digits) of a text and the compiler's versions."""
-    text = f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}"
-    return text_hash(text)[:16]
+    return text_hash(f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}")[:16]
 
 
 @cache
@@ -72,64 +70,55 @@ def closure_hash(modules: frozenset[str]) -> str:
     return versioned("".join(f"{module}\0{texts[module]}\0" for module in sorted(texts)))
 
 
-class Later:
-    """A module that is imported at its first use: numba takes half a second."""
-
-    def __init__(self, module: str) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._module), name)
-
-
 class Compiled:
-    """A numba function that `make` creates when it or a compiled caller is first called."""
+    """A numba function that `make` creates when it is first called, and a part for compiled callers
+    when one of them is.
+    """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        make: Callable[[], Any],
+        make: Callable[[bool], Any],
         bound: tuple[Callable[..., Any], ...] = (),
         **options: Any,
     ) -> None:
         self.py_func, self._make, self.targetoptions = function, make, options
         self.bound = bound
-        self._made: Any = None
+        self._made = dict[bool, Any]()
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         self.__module__ = function.__module__
 
-    @property
-    def made(self) -> Any:
+    def made(self, part: bool = False) -> Any:
         """The compiled function."""
-        if self._made is None:
+        if part not in self._made:
             from numba.core.compiler_lock import global_compiler_lock
 
             with global_compiler_lock:
-                self._made = self._made or self._make()
-        return self._made
+                self._made[part] = self._made.get(part) or self._make(part)
+        return self._made[part]
 
     @property
     def _numba_type_(self) -> Any:
         from numba.core.registry import cpu_target
 
-        made = self.made
+        made = self.made(part=True)
         cpu_target.typing_context.refresh()
         return cpu_target.typing_context.resolve_value_type(made)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
-        return self.made(*arguments)
+        return self.made()(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python's own, which a function has not
             raise AttributeError(name)
-        return getattr(self.made, name)
+        return getattr(self.made(), name)
 
 
 def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
     """A function whose instructions `typed` emits; its `py_func`, and uncompiled, `literal`."""
 
-    def make() -> Any:
+    def make(part: bool) -> Any:
         from numba.extending import intrinsic
 
         return intrinsic(typed)
@@ -152,21 +141,29 @@ def jit(
     if UNCOMPILED:
         return function
     bound = (*bound, *(more for one in bound for more in getattr(one, "bound", ())))
-    return Compiled(function, lambda: _dispatcher(function, inline, bound), bound, inline=inline)
+    return Compiled(
+        function, lambda part: _dispatcher(function, inline, bound, part), bound, inline=inline
+    )
 
 
-def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...]) -> Any:
+def _dispatcher(
+    function: Callable[..., Any], inline: str, bound: tuple[Any, ...], part: bool
+) -> Any:
     import numba
     from numba.core import config
+
+    from koco_stream.numerics.part import PartCompiler
 
     # Compiled without numba's runtime: the code allocates nothing, and does not count references
     # to its array arguments; and without an entry for C, which nothing calls.
     options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-    compiled = numba.njit(inline=inline, **options)(function)
+    compiled = numba.njit(
+        inline=inline, pipeline_class=PartCompiler, no_cpython_wrapper=part, **options
+    )(function)
     sources = [getattr(one, "py_func", one) for one in (function, *bound)]
     users = {Path(one.__code__.co_filename) for one in sources if not is_ours(one)}
-    if not all(path.is_file() for path in users):
-        return compiled  # typed in a notebook: compiled anew in each process
+    if part or not all(path.is_file() for path in users):
+        return compiled  # in its callers' files, or typed in a notebook and compiled anew
     theirs = [source_files(path) for path in sorted(users)]
     texts = [text for files in theirs for text in files.values()]
     ours = frozenset(one.__module__ for one in sources if is_ours(one))
@@ -201,5 +198,4 @@ def jit_with(
         function.__code__, {**function.__globals__, **names}, name, function.__defaults__
     )
     copy.__qualname__ = name
-    copy.__module__ = function.__module__
     return jit(copy, inline, tuple(names.values()))

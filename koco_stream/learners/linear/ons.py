@@ -38,7 +38,6 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.feature_rows import read_only
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
 
@@ -147,7 +146,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     if params.alpha > 0.0:
         return row_dot(s.u, idx, val)
     to_units(s, idx, val, False)
-    x = read_only(s.scaled[: idx.size])
+    x = s.scaled[: idx.size]
     return 0.0 if off_range(s, idx, x) > 0.0 else row_dot(s.u, idx, x)
 
 
@@ -156,7 +155,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if params.alpha > 0.0:
         return newton(params, s, idx, val, y)
     to_units(s, idx, val, True)
-    x = read_only(s.scaled[: idx.size])
+    x = s.scaled[: idx.size]
     left = off_range(s, idx, x)
     if left == 0.0:
         return newton(params, s, idx, x, y)

@@ -58,16 +58,6 @@ def _named_rows(typing_context: Any, kind: Any, a: Any, shape: Any) -> Any:
 named_rows = intrinsic(_named_rows, lambda kind, a, shape: kind(*a))
 
 
-def _read_only(typing_context: Any, array: Any) -> Any:
-    from koco_stream.numerics.instructions.llvm import unchanged
-
-    return unchanged(array)
-
-
-# The same array, of the type that a stream's row has, so that nothing is compiled twice.
-read_only = intrinsic(_read_only, lambda array: array)
-
-
 def sums_of_row(e: Registers, table: Any, idx: Any, val: Any, current: Any) -> tuple[Any, Any, Any]:
     """Σ_i val[i]·table[idx[i]], Σ_i val[i]², and how many rows do not end with either `current`."""
     sums, squares = e.variables(e.zeros(), e.zeros()), e.variables(0.0, 0.0)

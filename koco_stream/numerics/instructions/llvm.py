@@ -66,16 +66,6 @@ def views(kind: Any, a: Any, shape: Any) -> tuple[Any, Any]:
     return rows(kind, a, shape), generate
 
 
-def unchanged(array: Any) -> tuple[Any, Any]:
-    """The type of `read_only(array)`, and its instructions."""
-
-    def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
-        return values[0]
-
-    kind = types.Array(array.dtype, array.ndim, array.layout, readonly=True)
-    return kind(array), generate
-
-
 class Memory:
     """An array."""
 
