@@ -177,7 +177,7 @@ def fetch_files(store: str, runs: Sequence[Run]) -> None:
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     """The rows in a block that suit the runs' states."""
-    if any(one.run.learner_class.open_ended for one in run_states):
+    if any(one.run.open_ended for one in run_states):
         return GROWING_ROWS
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     states = [state for one in run_states for state in one.states]

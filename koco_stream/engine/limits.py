@@ -42,7 +42,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
 def fail_outgrown(run_states: list[RunState], states_bytes: int) -> None:
     """End the runs with the largest dictionaries, until all states fit `states_bytes`."""
-    growing = (one for one in run_states if one.run.learner_class.open_ended)
+    growing = (one for one in run_states if one.run.open_ended)
     live = [one for one in growing if one.status == "ok"]
     while live and (taken := bytes_of(run_states)) > states_bytes:
         largest = max(live, key=lambda one: bytes_of([one]))

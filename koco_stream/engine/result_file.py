@@ -165,7 +165,7 @@ def identity_columns(run: Run) -> dict[str, Any]:
         "run_id": run.run_id,
         "learner": shown_name(run.learner),
         "learner_code": Reference.of(run.learner).code or None,
-        "numbers": learner.numbers_of(run.params),
+        "numbers": "own" if run.is_own else "foreign",
         "params": canonical_json(run.params),
         "numbers_version": learner.numbers_version,
         "learner_seed": run.learner_seed,

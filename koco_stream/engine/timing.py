@@ -39,7 +39,7 @@ def measured(store: str, run: Run) -> Timing:
     load([Needed(run.learner, run.params, reader.manifest.value_type)])
     points = np.zeros(0)
     one = RunState.start(run, seen_by(reader), points)
-    open_ended = run.learner_class.open_ended
+    open_ended = run.open_ended
     limit = OPEN_SECONDS if open_ended else TIMED_SECONDS
     before = found = UNMEASURED
     done = 0

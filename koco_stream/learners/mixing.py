@@ -5,8 +5,8 @@ all such weights there is a prediction whose loss is, for every label, at most t
 −ln(Σ w_k exp(−η ℓ(ŷ_k, y)))/η. The forecaster's loss is then at most ln K/η above that of the best
 of K members.
 
-Rows of `held` (n, room) and vectors (room,) have a place for each member, and more up to a whole
-panel, whose losses are infinite.
+The predictions `held` (room, n), and vectors (room,), have a place for each member, and more up to
+a multiple of eight, whose losses are infinite.
 """
 
 import math
@@ -48,7 +48,7 @@ def predict_round(
     loss: int, clip: float, rate: float, y_hats: Array, losses: Array, work: Array
 ) -> float:
     """The prediction for a round in which the members predict `y_hats` (room,), with `losses`
-    (2, room) so far; NaN if all are infinite. Row 0 of `work` (3, room) becomes the weights.
+    (2, room) so far; NaN if all are infinite. Row 0 of `work` (4, room) becomes the weights.
     """
     best = 0
     for k in range(y_hats.size):
@@ -122,13 +122,13 @@ def mix_rows(
     Predictions are held within [−C, C]; one that is NaN is an infinite loss. Fills `predictions`
     (n,) and returns the rounds done, fewer than n if no member is left.
     """
-    room = held.shape[1]
+    y_hats = work[3]
     for t in range(predictions.size):
-        y_hats = held[t]
-        for k in range(room):
-            if math.isnan(y_hats[k]):
-                losses[0, k], y_hats[k] = math.inf, 0.0
-            y_hats[k] = min(max(y_hats[k], -clip), clip)
+        for k in range(y_hats.size):
+            y_hat = held[k, t]
+            if math.isnan(y_hat):
+                losses[0, k], y_hat = math.inf, 0.0
+            y_hats[k] = min(max(y_hat, -clip), clip)
         predictions[t] = predict_round(loss, clip, rate, y_hats, losses, work)
         if not math.isfinite(predictions[t]):
             return t

@@ -10,7 +10,6 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.members import MEMBERS, USUAL, completed, learner_of
 from koco_stream.learners.mixing import learning_rate, mix_rows, weights_of
 from koco_stream.learners.named import AnyLearner
-from koco_stream.learners.record import doubtful_rounds
 from koco_stream.learners.spec import SHARED, Public, StreamSize
 from koco_stream.losses import LOSSES, OF_REAL_LABELS
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
@@ -18,7 +17,7 @@ from koco_stream.numerics.instructions.point_panels import HALF
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
-HELD_ROWS = 1024  # whose predictions are held at once
+HELD_ROWS = 4096  # whose predictions are held at once
 NOTHING = frozen([], np.float64)  # labels of rows that are only predicted
 REAL = {LOSSES[name] for name in OF_REAL_LABELS}
 
@@ -52,14 +51,13 @@ class States(tuple[Any, ...]):
 
 class State(NamedTuple):
     """members: their states. losses: (2, room) each member's loss so far, as a sum of two numbers,
-    infinite for one that has diverged. weights: (K,) in the next round. doubtful_rounds: () of the
-    member that has most. labels_beyond_clip: () for which the bound on the loss does not hold.
+    infinite for one that has diverged. weights: (K,) in the next round.
+    labels_beyond_clip: () labels for which the bound on the loss does not hold.
     """
 
     members: States
     losses: Array
     weights: Array
-    doubtful_rounds: Array
     labels_beyond_clip: Array
 
 
@@ -87,7 +85,7 @@ class Mixture(Learner):
     """
 
     parameters = (MEMBERS, *SHARED)
-    grows = open_ended = True
+    grows = True
 
     def __init__(
         self,
@@ -132,11 +130,6 @@ class Mixture(Learner):
         return any(learner.stochastic(learner.refilled(given)) for learner, given in members)
 
     @classmethod
-    def numbers_of(cls, q: Public) -> str:
-        members = [learner_of(table) for table in q["members"]]
-        return "own" if all(learner.numbers == "own" for learner, _ in members) else "foreign"
-
-    @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
         floats = HELD_ROWS * (2 + len(q["members"]))
         for learner, given in map(learner_of, q["members"]):
@@ -153,8 +146,7 @@ class Mixture(Learner):
         n = len(members)
         losses = aligned_zeros(2, -(-n // HALF) * HALF)
         losses[0, n:] = np.inf
-        counts = np.zeros((), np.int64), np.zeros((), np.int64)
-        return State(States(members), losses, np.full(n, 1.0 / n), *counts)
+        return State(States(members), losses, np.full(n, 1.0 / n), np.zeros((), np.int64))
 
     @classmethod
     def init(cls, params: Params, n_features: int, seed: int) -> State:
@@ -169,14 +161,13 @@ class Mixture(Learner):
             these = slice(first, first + HELD_ROWS)
             y, members = labels[these], list(state.members)
             some = rows._replace(indptr=rows.indptr[first : first + y.size + 1])
-            alone = np.full((room, y.size), np.nan)
+            held = np.full((room, y.size), np.nan)
             for k, (learner, q, _) in enumerate(params.members):
                 if state.losses[0, k] < np.inf:
-                    members[k], _ = learner.advance(q, members[k], some, y, alone[k])
+                    members[k], _ = learner.advance(q, members[k], some, y, held[k])
             state = state._replace(members=States(members))
-            held, work = np.ascontiguousarray(alone.T), np.zeros((3, room))
+            work = np.zeros((4, room))
             rounds = mix_rows(*params[1:], held, y, state.losses, work, predictions[these])
-            state.doubtful_rounds[...] = max(doubtful_rounds([one]) for one in members)
             if params.loss in REAL:
                 state.labels_beyond_clip[...] += (np.abs(y) > params.clip).sum()
             done += rounds
@@ -187,13 +178,14 @@ class Mixture(Learner):
 
     @classmethod
     def expect(cls, params: Params, state: State, rows: Rows) -> Array:
-        held = np.zeros((rows.n_rows, state.losses.shape[1]))
+        room = state.losses.shape[1]
+        held, predictions = np.zeros((room, rows.n_rows)), np.zeros(rows.n_rows)
         for k, (learner, q, _) in enumerate(params.members):
             if state.losses[0, k] < np.inf:
-                held[:, k] = learner.expect(  # type: ignore[union-attr]  # foreign ones are in sweeps only
+                held[k] = learner.expect(  # type: ignore[union-attr]  # foreign ones are in sweeps only
                     q, state.members[k], rows
                 )
-        work, predictions = np.zeros((3, held.shape[1])), np.zeros(rows.n_rows)
+        work = np.zeros((4, room))
         mix_rows(*params[1:], held, NOTHING, state.losses, work, predictions)
         return predictions
 

@@ -21,12 +21,13 @@ RECORDED = {
 
 def recorded(state: Any) -> dict[str, Any]:
     """What a learner tells of its last round, from its state: by column of `Learner.record`."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in fields_of(state):
-        if name.startswith("members."):
-            continue  # of a mixture
         column = "dictionary_size" if name.endswith("points.n") else name.rpartition(".")[2]
-        if column in COUNTED or column in RECORDED:
+        if name.startswith("members."):  # of a mixture: those of the member that has most
+            if column == "doubtful_rounds":
+                found[column] = max(int(value), found.get(column, 0))
+        elif column in COUNTED or column in RECORDED:
             found[column] = RECORDED.get(column, int)(value)
     return found
 

@@ -233,11 +233,6 @@ class Spec:
         is_sketched = ALPHA in cls.parameters and "bandwidth" not in cls.defaults()
         return is_sketched and not q.get("diagonal") and square > MOST_RIDGES * q["alpha"]
 
-    @classmethod
-    def numbers_of(cls, q: Public) -> str:
-        """`numbers` with these parameters."""
-        return cls.numbers
-
     @staticmethod
     def joined(state: Any, /) -> Array | None:
         """The rounds, increasing, in which the dictionary's points joined; None if points can

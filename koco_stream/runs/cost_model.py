@@ -113,7 +113,7 @@ class Costs:
             own += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
         states = run.stream.n_states(size.n_classes)
         n_bytes = own + 8 * (states * (floats or 0) + 4096 + 3 * points)
-        if floats is None or run.learner_class.open_ended:
+        if floats is None or run.open_ended:
             most = max(room - 8 * shared_floats, 0)
             n_bytes = most if floats is None else min(n_bytes, most)
         timing = self.timings.get(timing_key(run), UNMEASURED)

@@ -9,7 +9,7 @@ import numpy as np
 
 from koco_stream.errors import TimeLimit, refuse_first
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
-from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
+from koco_stream.learners import AnyLearner, Mixture, Public, Reference, learner_named, shown_name
 from koco_stream.metrics import Measurement, Metered
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -83,15 +83,25 @@ class Run:
         return self.learner_class.adds_intercept(self.params)
 
     @property
+    def learners(self) -> list[str]:
+        """Its learner, and that one's members."""
+        members = self.params["members"] if self.learner == Mixture.__name__ else ()
+        return [self.learner, *(one["name"] for one in members)]
+
+    @property
     def is_own(self) -> bool:
         """Whether its numbers are the same in any process, and its state can be saved."""
-        return self.learner_class.numbers_of(self.params) == "own"
+        return all(learner_named(name).numbers == "own" for name in self.learners)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether the rows decide how large its state becomes."""
+        return any(learner_named(name).open_ended for name in self.learners)
 
     @property
     def files(self) -> list[Reference]:
-        """The references of its learner and that's members that are users' files."""
-        names = [self.learner, *(one["name"] for one in self.params.get("members") or ())]
-        return [one for one in map(Reference.of, names) if one.of_file]
+        """The references of its learners that are users' files."""
+        return [one for one in map(Reference.of, self.learners) if one.of_file]
 
     def until(self, rounds: int) -> "Run":
         """The run that ends after so many rounds."""

@@ -64,11 +64,11 @@ def test_mixing__agrees_with_the_literal_text_and_keeps_its_bound(loss, clip):
                 continue
             labels = np.sign(labels)
         room = -(-len(held) // 8) * 8
-        padded, losses = np.full((labels.size, room), np.nan), aligned_zeros(2, room)
-        padded[:, : len(held)], losses[0, len(held) :] = held.T, np.inf
+        padded, losses = np.full((room, labels.size), np.nan), aligned_zeros(2, room)
+        padded[: len(held)], losses[0, len(held) :] = held, np.inf
         predictions = np.zeros(labels.size)
         given = (LOSSES[loss], clip, RATES[loss](clip), padded, labels, losses)
-        assert mix_rows(*given, np.zeros((3, room)), predictions) == labels.size
+        assert mix_rows(*given, np.zeros((4, room)), predictions) == labels.size
         expected, members = literal(loss, clip, held, labels)
         assert np.abs(predictions - expected).max() <= 1e-12 * clip, name
         assert np.abs(predictions).max() <= clip * (1 + 1e-15), name
