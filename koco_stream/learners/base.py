@@ -255,7 +255,8 @@ class Learner(Algorithm, Estimator):
         """Warn if the first rows are so long beside alpha that learning is likely poor."""
         n = min(rows.n_rows, FIRST_ROWS)
         values = rows.values[rows.indptr[0] : rows.indptr[n]].astype(np.float64)
-        square = float(values @ values) / max(n, 1)
+        with np.errstate(over="ignore"):
+            square = float(values @ values) / max(n, 1)
         if self.overshoots(self._public(), square):
             warn(
                 f"the first rows have a mean square norm of {square:.3g}, more than"
