@@ -120,8 +120,8 @@ def how_compared(found: Comparison, choices: int, halved: bool) -> str:
         nothing = "" if halved else ", so nothing was chosen"
         chosen = f"Each learner has one configuration on each block{nothing}."
     early = (
-        " Halving had stopped other configurations, by their mean loss on the first rounds of the"
-        " same streams."
+        " Halving or a race had stopped other configurations, by the first rounds of the same"
+        " streams."
     )
     return (
         f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"

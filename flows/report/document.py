@@ -37,7 +37,7 @@ TABLES = (
         " learners of other libraries include the conversion of each row, but not the start of"
         " their process.",
     ),
-    ("Successive halving", "rungs_decided", ""),
+    ("Halving and races", "rungs_decided", ""),
     ("Runs that are not ok", "not_ok", "At most 50 are here. Diverged is not failed."),
     ("What was run: code", "circumstances", ""),
 )

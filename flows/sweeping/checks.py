@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -11,6 +12,7 @@ from flows.sweeping import halving
 from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import batches
+from flows.tables.text import grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named, shown_name
@@ -28,6 +30,7 @@ from storage.store import check_store
 class CheckedSweep:
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests
+        self.by_hash = {one.dataset_hash: one for one in manifests.values()}
         self.sizes = {one.dataset_hash: DataSize.of(one) for one in manifests.values()}
         self.value_types = {one.dataset_hash: one.value_type for one in manifests.values()}
         self.mapped_bytes = max(
@@ -60,10 +63,36 @@ class CheckedSweep:
         """
         search = self.sweep.search
         spaces = self.sweep.spaces
-        values = partial(halving.measured, self.request.store, errors=bool(spaces))
+        losses = partial(halving.measured, self.request.store, errors=False)
+        errors = partial(halving.measured, self.request.store, errors=True)
         if search and spaces:
-            return batches(self.runs, spaces, search, values)
-        return halving.stages(self.runs, self.sizes, self.halving, values, decisions)
+            return batches(self.runs, spaces, search, errors)
+        given = (self.runs, self.sizes, self.halving, losses, decisions)
+        if isinstance(self.halving, halving.Race):
+            return halving.stages(*given, errors, self.largest_loss)
+        return halving.stages(*given)
+
+    def largest_loss(self, run: Run) -> float:
+        """The most that a race compares in a round: an error, or the loss of a real target as far
+        as can be from the clip.
+        """
+        manifest = self.by_hash[run.stream.dataset_hash]
+        if manifest.task == "classification" or run.stream.positive_class is not None:
+            return 1.0
+        clip = run.params.get("clip", math.inf) if run.learner_class.numbers == "own" else math.inf
+        ends = ("label_min", "label_max")  # not known before a stream is generated
+        reach = clip + max(abs(manifest.statistics.get(end, 0.0)) for end in ends)
+        return reach * reach * (0.5 if run.loss == "half_squared" else 1.0)
+
+    def refuse_unbounded_race(self) -> None:
+        for group in grouped(self.runs, halving.competition).values():
+            run = max(group, key=self.largest_loss)
+            if len(halving.configurations_of(group)) > 1 and math.isinf(self.largest_loss(run)):
+                raise WrongInput(
+                    f"{self.sweep.path}: a race compares losses that have a bound, and those of"
+                    f" {shown_name(run.learner)} on {run.stream.dataset} have none: its targets are"
+                    " real, and it has no finite clip; give it one, or take halving"
+                )
 
 
 def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
@@ -82,7 +111,10 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
             raise WrongInput(
                 f"{use.at}: {error}. Generated datasets: {', '.join(GENERATORS)}"
             ) from None
-    return CheckedSweep(replace(request, store=str(store)), sweep, manifests)
+    checked = CheckedSweep(replace(request, store=str(store)), sweep, manifests)
+    if isinstance(checked.halving, halving.Race):
+        checked.refuse_unbounded_race()
+    return checked
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:

@@ -167,7 +167,7 @@ def _expanded(file: TomlFile) -> Sweep:
         tuple(one for of in enumerate(spaces) for one in _configurations(file, spec.search, *of)),
         tuple(spec.report.figure),
         file.text,
-        spec.halving,
+        spec.halving or spec.race,
         Measured(tuple(sorted(set(spec.metrics))), spec.window, spec.keep_predictions),
         spec.search,
         tuple(
@@ -275,9 +275,16 @@ def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> N
                 f" {{ log_uniform = [a, b] }} ({', '.join(KINDS)}), or leave the table out",
             ),
             (
-                learns and spec.halving is not None,
-                f"{file.at('search', 'method')}: tpe learns from whole runs, and halving ends most"
-                ' of them early; leave halving out, or take method = "sobol"',
+                spec.halving is not None and spec.race is not None,
+                f"{file.at('race')}: halving says too what goes on; leave one of them out",
+            ),
+            *(
+                (
+                    learns and given is not None,
+                    f"{file.at('search', 'method')}: tpe learns from whole runs, and {name} ends"
+                    f' most of them early; leave {name} out, or take method = "sobol"',
+                )
+                for name, given in (("halving", spec.halving), ("race", spec.race))
             ),
             (
                 learns and find_spec("optuna") is None,

@@ -1,15 +1,17 @@
-"""Successive halving of a sweep's configurations.
+"""Successive halving of a sweep's configurations, and the race.
 
-A run to a rung is one on the stream cut there (`max_rows`), which sweeps without halving share. The
-best 1/factor of a learner's configurations on a stream go on from their checkpoint, equal ones by
-their parameters as text.
+A run to a rung is one on the stream cut there (`max_rows`), which other sweeps share. The best
+1/factor of a learner's configurations on a stream go on from their checkpoint, equal ones by their
+parameters as text; in a race all that are not shown to be behind the best.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+import numpy as np
 from pydantic import BaseModel, Field, PositiveInt
 
 from flows.scores import means
@@ -20,6 +22,8 @@ from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Pause, Run, Rungs
 from koco_stream.streams.stream import Stream
 from storage.results import among, read_runs
+
+Values = Callable[[Sequence[str]], dict[str, float]]  # of run_ids: of those that are ok
 
 
 class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
@@ -33,16 +37,75 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
         )
         return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
+    def going(self, ranked: Mapping[str, float], rounds: float, comparisons: int) -> list[str]:
+        """The configurations that go on, of mean losses by rank: so many `rounds` of losses of at
+        most 1, and so many `comparisons` in all of the sweep.
+        """
+        return list(ranked)[: math.ceil(len(ranked) / self.factor)]
+
+
+# λ of the wagers that are mixed: for differences from a half down to 1e-5 of the range
+WAGERS = 2.0 ** -np.arange(1.0, 17.0)
+
+
+class Race(Halving, extra="forbid", strict=True, frozen=True):
+    """A configuration leaves when a confidence sequence for its mean expected loss above the
+    leader's lies above 0.
+
+    For losses in [0, 1], a difference d of mean μ given the past, and ψ(λ) = −log(1 − λ) − λ, the
+    product of exp(λ(d − μ) − ψ(λ)d²) is a supermartingale (Fan, Grama and Liu, 2015; Howard et al.,
+    2021, with 0 for the predictable mean). Here it is mixed over λ, and Σd² is at most the sum of
+    both losses: so nothing of a round is needed but what runs sum anyway. In equal losses, several
+    seeds of an order are their mean, and the orders a sequence, round by round.
+    """
+
+    factor: int = Field(default=2, ge=2)
+    confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
+
+    def going(self, ranked: Mapping[str, float], rounds: float, comparisons: int) -> list[str]:
+        least = min(ranked.values())
+        if math.isinf(least) or comparisons == 0:
+            return list(ranked)
+        most = math.log(comparisons / (1.0 - self.confidence))
+        return [
+            params
+            for params, loss in ranked.items()
+            if math.isfinite(loss) and evidence(rounds * loss, rounds * least) < most
+        ]
+
+
+def evidence(losses: float, least: float) -> float:
+    """The log of the mixed product at μ = 0, for the sums of two sequences of losses in [0, 1]."""
+    squares = np.log1p(-WAGERS) + WAGERS
+    found = np.logaddexp.reduce(WAGERS * (losses - least) + squares * (losses + least))
+    return float(found) - math.log(WAGERS.size)
+
+
+def competition(run: Run) -> tuple[object, ...]:
+    """A key of the runs of which some go on."""
+    return run.stream.group, run.learner
+
+
+def configurations_of(runs: Iterable[Run]) -> set[str]:
+    return {canonical_json(run.params) for run in runs}
+
 
 def stages(
     runs: Sequence[Run],
     sizes: Mapping[str, DataSize],
     halving: Halving,
-    losses: Callable[[Sequence[str]], dict[str, float]],
+    losses: Values,
     decisions: list[dict[str, object]],
+    scores: Values | None = None,
+    largest: Callable[[Run], float] = lambda run: 1.0,
 ) -> Iterator[list[Run]]:
-    """Yield the runs of each stage, and append what is decided after it to `decisions`."""
+    """Yield the runs of each stage, and append what is decided after it to `decisions`.
+
+    Runs are compared by `scores`, or else by mean losses, which in a round are at most `largest`.
+    """
     cut = {stream: halving.cut(stream, sizes) for stream in {run.stream for run in runs}}
+    counts = [len(configurations_of(group)) for group in grouped(runs, competition).values()]
+    comparisons = sum(n * (n - 1) for n in counts)
     alive = list(runs)
     for stage in itertools.count():
         streams = [cut[run.stream][stage] for run in alive]
@@ -54,10 +117,16 @@ def stages(
         pairs = [(run, short) for run, short in pairs if short is not run]
         if not pairs:
             return
-        found = losses([short.run_id for _, short in pairs])
+        run_ids = [short.run_id for _, short in pairs]
+        found = losses(run_ids)
+        compared = scores(run_ids) if scores else found
         alive = []
-        for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
-            alive += _continuing(group, stage, halving.factor, found, decisions)
+        for group in grouped(pairs, lambda pair: competition(pair[0])).values():
+            orders = len({run.stream for run, _ in group})
+            rounds = halving.first * halving.factor**stage * orders
+            scaled = rounds / max(largest(run) for run, _ in group)
+            going = partial(halving.going, rounds=scaled, comparisons=comparisons)
+            alive += _continuing(group, stage, going, found, compared, decisions)
 
 
 def rungs_of(
@@ -86,18 +155,25 @@ def rungs_of(
 def _continuing(
     pairs: Sequence[tuple[Run, Run]],
     stage: int,
-    factor: int,
-    losses: dict[str, float],
+    going: Callable[[Mapping[str, float]], list[str]],
+    losses: Mapping[str, float],
+    scores: Mapping[str, float],
     decisions: list[dict[str, object]],
 ) -> list[Run]:
     """Each of `pairs` is a whole run and the run to the rung."""
     configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
-    found = means(
-        [losses.get(cut.run_id, math.inf) for _, cut in cuts] for cuts in configurations.values()
-    )
-    mean_losses = dict(zip(configurations, found.tolist(), strict=True))
-    ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
-    going = ranked[: math.ceil(len(ranked) / factor)]
+
+    def mean(values: Mapping[str, float]) -> dict[str, float]:
+        found = means(
+            [values.get(cut.run_id, math.inf) for _, cut in cuts]
+            for cuts in configurations.values()
+        )
+        return dict(zip(configurations, found.tolist(), strict=True))
+
+    mean_losses = mean(losses)
+    mean_scores = mean(scores)
+    ranked = sorted(mean_scores, key=lambda params: (mean_scores[params], params))
+    chosen = going({params: mean_scores[params] for params in ranked})
     stream = pairs[0][0].stream
     decisions += [
         {
@@ -112,11 +188,11 @@ def _continuing(
             "n_runs": len(configurations[params]),
             "mean_loss": mean_losses[params] if math.isfinite(mean_losses[params]) else None,
             "rank": number,
-            "goes_on": number <= len(going),
+            "goes_on": params in chosen,
         }
         for number, params in enumerate(ranked, 1)
     ]
-    return [run for params in going for run, _ in configurations[params]]
+    return [run for params in chosen for run, _ in configurations[params]]
 
 
 def measured(store: AnyPath, run_ids: Sequence[str], errors: bool) -> dict[str, float]:

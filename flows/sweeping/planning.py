@@ -12,7 +12,7 @@ from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.engine import Start, compile_rest
 from flows.runtime.processes import say
 from flows.sweeping.checks import CheckedSweep, read_checked
-from flows.sweeping.halving import rungs_of
+from flows.sweeping.halving import Race, rungs_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import Tally
 from flows.tables.text import grouped
@@ -179,6 +179,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         timings=known_timings(missing),
         rungs=rungs_of(checked.runs, missing, sizes, checked.halving, paused),
     )
+    who = "all" if isinstance(checked.halving, Race) else "the first"
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
     warnings = [*longest_learner(planned, checked), *long_rows(checked)]
     return {
@@ -187,7 +188,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         "in the store": done,
         "to compute": len(missing),
         **(
-            {"halving": f"runs to the rungs: {counts}, as if the first configurations went on"}
+            {"halving": f"runs to the rungs: {counts}, as if {who} configurations went on"}
             if checked.sweep.halving
             else {}
         ),

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from cluster.site import Clock, clock_seconds, written
-from flows.sweeping.halving import Halving
+from flows.sweeping.halving import Halving, Race
 from flows.sweeping.search import Search
 from flows.sweeping.toml_file import Name
 from koco_stream.metrics import SEGMENT
@@ -89,6 +89,7 @@ class SweepFile(BaseModel, extra="forbid", strict=True):
     learner: list[LearnerTable] = Field(min_length=1)
     report: ReportTable = ReportTable()
     halving: Halving | None = None
+    race: Race | None = None
     search: Search | None = None
 
 
@@ -97,6 +98,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "learner": LearnerTable,
     "report": ReportTable,
     "halving": Halving,
+    "race": Race,
     "search": Search,
 }
 

@@ -512,7 +512,7 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
     assert [[*row.values()][:3] for row in found.rows] == [
         [f"set{k}, shuffled", "AdaGrad", 0.1] for k in (0, 1)
     ]
-    [section] = [one for one in found.figures if one.title == "Successive halving"]
+    [section] = [one for one in found.figures if one.title == "Halving and races"]
     assert [[*row.values()][:6] for row in section.rows] == [
         ["set0, shuffled", "AdaGrad", 1, 5, 2, 1]
     ]

@@ -1,6 +1,7 @@
 """Search: what is drawn is in its range, extends, and hangs on nothing but its own table, or for
 TPE on the values so far. Successive halving: what goes on follows from recorded losses only, and
-what comes to the end is a run like any other.
+what comes to the end is a run like any other. The race: what leaves is behind with the confidence
+that is asked for, over all comparisons.
 """
 
 import json
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 import flows.sweeping.planning
 from flows.sweeping.file import read_sweep
-from flows.sweeping.halving import Halving, measured, stages
+from flows.sweeping.halving import WAGERS, Halving, Race, evidence, measured, stages
 from flows.sweeping.launch import run_sweep, write_report
 from flows.sweeping.search import FIRST, Drawn, Search, Space, batches, drawn, sobol
 from flows.tables.sweep_runs import read_decisions
@@ -269,6 +270,17 @@ ALPHA = "line 18, learner 1, alpha: "
             r"line 5, search\.method: tpe learns from whole runs, and halving ends .*"
             "leave halving out",
         ),
+        (
+            'learner_seeds = 2\n[search]\nmethod = "sobol"',
+            'race = { first = 50 }\n[search]\nmethod = "tpe"',
+            r"line 5, search\.method: tpe learns .* and race ends .*leave race out",
+        ),
+        (
+            SWEEP,
+            'name = "a"\nrace = { first = 40 }\n[[dataset]]\nname = "real"\n[[learner]]\n'
+            'name = "OGD"\nclip = 1e300\nstep_size = [1, 2]\n',
+            r"a race compares losses that have a bound, and those of OGD on real have none",
+        ),
         ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
         # a choice is refused before it is drawn
         (
@@ -385,11 +397,27 @@ def test_trial_whose_run_is_not_ok__is_worse_than_all_others(capfd):
     assert optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
-def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(
-    tmp_path, small_store, koco, monkeypatch
+RACED = """
+name = "try"
+race = { first = 100 }
+[[dataset]]
+name = "sparse"
+positive_class = 1
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "FTRLProximal"
+step_size = [0.1, 1]
+l1 = [0, 1e6]
+"""
+
+
+@pytest.mark.parametrize("text", [TPE, RACED])
+def test_sweep_cut_in_each_batch__goes_on_in_other_blocks_to_the_same_tables(
+    text, tmp_path, small_store, koco, monkeypatch
 ):
     other = shutil.copytree(small_store, tmp_path / "other")
-    spec = written(tmp_path, TPE)
+    spec = written(tmp_path, text)
     koco("sweep", spec, "--store", other, status=0)
     wanted, computed, cuts = tables(other), [], 0
     run_cohorts = flows.sweeping.planning.run_cohorts
@@ -401,13 +429,18 @@ def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("flows.sweeping.planning.run_cohorts", cut)
+    monkeypatch.setattr("koco_stream.engine.cohort.fitting_rows", lambda *_: 7)
     while checked(spec, small_store).next_to_compute():
         with pytest.raises(KeyboardInterrupt):
             run_sweep(checked(spec, small_store))
         cuts += 1
     assert tables(small_store) == wanted
     assert sorted(computed) == sorted(row["run_id"] for row in wanted[0])  # each of them once
-    assert cuts >= 2 * 3  # two batches, three streams
+    assert cuts >= 2 * 3  # two batches, three streams; or three rungs, two streams
+    run_sweep(checked(spec, small_store))  # writes what has been decided
+    decisions = read_decisions(small_store, "try").to_pylist()
+    assert decisions == read_decisions(other, "try").to_pylist()
+    assert any(not row["goes_on"] for row in decisions) == (text == RACED)
     ids = [row["run_id"] for row in wanted[0]]
     assert measured(str(small_store), ids, errors=True) == {
         row["run_id"]: row["error_rate" if row["dataset"] == "sparse" else "mean_loss"]
@@ -550,8 +583,75 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
     decisions = read_decisions(small_store, "try").to_pylist()
     assert {(row["rung"], row["rounds"]) for row in decisions} == {(1, 40), (2, 120), (3, 360)}
     assert not checked(spec, small_store).next_to_compute()
-    assert "Successive halving" in Path(summary["report"]).read_text()
+    assert "Halving and races" in Path(summary["report"]).read_text()
     # the same name, no halving any more
     koco("sweep", other, "--store", small_store, status=0)
     assert not read_decisions(small_store, "try").num_rows
-    assert "Successive halving" not in Path(summary["report"]).read_text()
+    assert "Halving and races" not in Path(summary["report"]).read_text()
+
+
+@given(st.data())
+def test_evidence__is_at_most_what_wagers_on_each_round_win(data):
+    """Nobody can expect to win by wagers on losses that are not larger than the leader's."""
+    loss = st.sampled_from([0.0, 1.0]) | st.floats(0.0, 1.0)
+    rounds = data.draw(st.lists(st.tuples(loss, loss), max_size=60))
+    losses, least = np.array(rounds).reshape(-1, 2).T
+    won = np.log1p(WAGERS[:, None] * (losses - least)).sum(axis=1)
+    most = np.logaddexp.reduce(won) - math.log(WAGERS.size)
+    assert evidence(losses.sum(), least.sum()) <= most + 1e-9
+
+
+@pytest.mark.parametrize("swing", [0.0, 0.5])
+def test_race__drops_one_that_is_not_behind_in_at_most_one_of_twenty(swing):
+    """Six learners, whose chances of an error are equal, or change places every 800 rounds."""
+    draw = np.random.default_rng(0)
+    sign = np.where(np.arange(6400)[:, None] // 800 % 2, 1, -1) * np.array([1, -1] * 3)
+    chances = 0.05 * (1.0 + swing * sign)
+    expected = chances.cumsum(axis=0)
+    wrong = 0
+    for _ in range(400):
+        sums = (draw.random(chances.shape) < chances).cumsum(axis=0)
+        going = list(range(6))
+        for rounds in 100 * 2 ** np.arange(7):
+            means = {k: sums[rounds - 1, k] / rounds for k in going}
+            going = Race(first=100).going(means, rounds, 6 * 5)
+            gone = [*means.keys() - set(going)]
+            least = expected[rounds - 1, min(means, key=means.get)]
+            wrong += (expected[rounds - 1, gone] <= least + 1e-9).sum()
+    assert wrong <= 0.05 * 400
+
+
+@pytest.mark.parametrize(
+    ("losses", "largest", "rungs"),
+    [
+        ((0.1, 0.2), 1.0, [3]),  # 640 rounds of eight orders are enough, and 320 are not
+        ((0.1, 0.2), 4.0, [5]),
+        ((0.1, math.inf), 1.0, [1]),  # it is not ok
+        ((0.3, 0.3), 1.0, []),
+        ((math.inf, math.inf), 1.0, []),
+    ],
+)
+def test_race__counts_rounds_of_all_orders_in_shares_of_the_largest_loss(losses, largest, rungs):
+    sizes = {"a": DataSize(10_000, 1, 1)}
+    runs = [
+        Run.of(Stream("a", "a", "shuffled", seed), "OGD", {"step_size": step}, 0)
+        for seed, step in product(range(8), (1.0, 2.0))
+    ]
+    found = {
+        id_at(run, 20 * 2**k, sizes): losses[run.params["step_size"] == 2.0]
+        for run, k in product(runs, range(9))
+    }
+    decisions = []
+    race = Race(first=20)
+    assert list(stages(runs, sizes, race, lambda _: found, decisions, None, lambda _: largest))
+    assert [row["rung"] for row in decisions if not row["goes_on"]] == rungs
+
+
+def test_largest_loss__is_an_error_or_the_loss_at_the_clip(tmp_path, small_store):
+    """Labels of the stream of real ones are in [0, 1]."""
+    text = """name = "try"
+    race = { first = 100 }
+    dataset = [{ name = "sparse", positive_class = 1 }, { name = "real" }]
+    learner = [{ name = "OGD", clip = [1, 2] }]"""
+    sweep = checked(written(tmp_path, text), small_store)
+    assert {sweep.largest_loss(run) for run in sweep.runs} == {1.0, 4.0, 9.0}

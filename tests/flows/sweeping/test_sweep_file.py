@@ -329,6 +329,17 @@ def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_st
             r"halving\.first: give a whole number, not 1.5",
         ),
         ("learner_seeds = 2", "halving = 3", r"try\.toml, line 3, halving: "),
+        (
+            "learner_seeds = 2",
+            "halving = { first = 40 }\nrace = { first = 40 }",
+            r"line 4, race: halving says too what goes on; leave one of them out",
+        ),
+        (
+            "learner_seeds = 2",
+            "race = { first = 40, confidence = 95 }",
+            r"line 3, race\.confidence: .*less than 1, not 95",
+        ),
+        ("learner_seeds = 2", "race = { confidence = 0.9 }", r"race\.first: this key is missing"),
         ("learner_seeds = 2", "[halving]\nfactor = 1\nfirst = 40", r"line 4, halving\.factor"),
         (
             "step_size = 0.5",
