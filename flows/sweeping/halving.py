@@ -37,11 +37,11 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
         )
         return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
-    def going(self, ranked: Mapping[str, float], rounds: float, comparisons: int) -> list[str]:
-        """The configurations that go on, of mean losses by rank: so many `rounds` of losses of at
-        most 1, and so many `comparisons` in all of the sweep.
+    def n_going(self, ranked: Sequence[float], rounds: float, comparisons: int) -> int:
+        """How many of the configurations with these mean losses, the best first, go on: after so
+        many `rounds` of losses of at most 1, with so many `comparisons` in the sweep.
         """
-        return list(ranked)[: math.ceil(len(ranked) / self.factor)]
+        return math.ceil(len(ranked) / self.factor)
 
 
 # λ of the wagers that are mixed: for differences from a half down to 1e-5 of the range
@@ -62,20 +62,18 @@ class Race(Halving, extra="forbid", strict=True, frozen=True):
     factor: int = Field(default=2, ge=2)
     confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
 
-    def going(self, ranked: Mapping[str, float], rounds: float, comparisons: int) -> list[str]:
-        least = min(ranked.values())
-        if math.isinf(least) or comparisons == 0:
-            return list(ranked)
+    def n_going(self, ranked: Sequence[float], rounds: float, comparisons: int) -> int:
+        finite = [loss for loss in ranked if math.isfinite(loss)]
+        if not finite or comparisons == 0:
+            return len(ranked)
         most = math.log(comparisons / (1.0 - self.confidence))
-        return [
-            params
-            for params, loss in ranked.items()
-            if math.isfinite(loss) and evidence(rounds * loss, rounds * least) < most
-        ]
+        return sum(evidence(rounds * loss, rounds * finite[0]) < most for loss in finite)
 
 
 def evidence(losses: float, least: float) -> float:
-    """The log of the mixed product at μ = 0, for the sums of two sequences of losses in [0, 1]."""
+    """The log of the mixed product at μ = 0, for the sums of two sequences of losses in [0, 1]; it
+    grows with the first.
+    """
     squares = np.log1p(-WAGERS) + WAGERS
     found = np.logaddexp.reduce(WAGERS * (losses - least) + squares * (losses + least))
     return float(found) - math.log(WAGERS.size)
@@ -125,8 +123,8 @@ def stages(
             orders = len({run.stream for run, _ in group})
             rounds = halving.first * halving.factor**stage * orders
             scaled = rounds / max(largest(run) for run, _ in group)
-            going = partial(halving.going, rounds=scaled, comparisons=comparisons)
-            alive += _continuing(group, stage, going, found, compared, decisions)
+            n_going = partial(halving.n_going, rounds=scaled, comparisons=comparisons)
+            alive += _continuing(group, stage, n_going, found, compared, decisions)
 
 
 def rungs_of(
@@ -155,7 +153,7 @@ def rungs_of(
 def _continuing(
     pairs: Sequence[tuple[Run, Run]],
     stage: int,
-    going: Callable[[Mapping[str, float]], list[str]],
+    n_going: Callable[[Sequence[float]], int],
     losses: Mapping[str, float],
     scores: Mapping[str, float],
     decisions: list[dict[str, object]],
@@ -173,7 +171,7 @@ def _continuing(
     mean_losses = mean(losses)
     mean_scores = mean(scores)
     ranked = sorted(mean_scores, key=lambda params: (mean_scores[params], params))
-    chosen = going({params: mean_scores[params] for params in ranked})
+    going = ranked[: n_going([mean_scores[params] for params in ranked])]
     stream = pairs[0][0].stream
     decisions += [
         {
@@ -188,11 +186,11 @@ def _continuing(
             "n_runs": len(configurations[params]),
             "mean_loss": mean_losses[params] if math.isfinite(mean_losses[params]) else None,
             "rank": number,
-            "goes_on": params in chosen,
+            "goes_on": number <= len(going),
         }
         for number, params in enumerate(ranked, 1)
     ]
-    return [run for params in chosen for run, _ in configurations[params]]
+    return [run for params in going for run, _ in configurations[params]]
 
 
 def measured(store: AnyPath, run_ids: Sequence[str], errors: bool) -> dict[str, float]:

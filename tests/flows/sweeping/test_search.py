@@ -603,46 +603,47 @@ def test_evidence__is_at_most_what_wagers_on_each_round_win(data):
 
 @pytest.mark.parametrize("swing", [0.0, 0.5])
 def test_race__drops_one_that_is_not_behind_in_at_most_one_of_twenty(swing):
-    """Six learners, whose chances of an error are equal, or change places every 800 rounds."""
+    """Fourteen learners, whose chances of an error are equal, or change places every 800 rounds."""
     draw = np.random.default_rng(0)
-    sign = np.where(np.arange(6400)[:, None] // 800 % 2, 1, -1) * np.array([1, -1] * 3)
+    sign = np.where(np.arange(6400)[:, None] // 800 % 2, 1, -1) * np.array([1, -1] * 7)
     chances = 0.05 * (1.0 + swing * sign)
     expected = chances.cumsum(axis=0)
     wrong = 0
     for _ in range(400):
         sums = (draw.random(chances.shape) < chances).cumsum(axis=0)
-        going = list(range(6))
+        going = list(range(14))
         for rounds in 100 * 2 ** np.arange(7):
-            means = {k: sums[rounds - 1, k] / rounds for k in going}
-            going = Race(first=100).going(means, rounds, 6 * 5)
-            gone = [*means.keys() - set(going)]
-            least = expected[rounds - 1, min(means, key=means.get)]
-            wrong += (expected[rounds - 1, gone] <= least + 1e-9).sum()
+            ranked = sorted(going, key=sums[rounds - 1].__getitem__)
+            n = Race(first=100).n_going(sums[rounds - 1, ranked] / rounds, rounds, 14 * 13)
+            least = expected[rounds - 1, ranked[0]]
+            wrong += (expected[rounds - 1, ranked[n:]] <= least + 1e-9).sum()
+            going = ranked[:n]
     assert wrong <= 0.05 * 400
 
 
 @pytest.mark.parametrize(
     ("losses", "largest", "rungs"),
     [
-        ((0.1, 0.2), 1.0, [3]),  # 640 rounds of eight orders are enough, and 320 are not
-        ((0.1, 0.2), 4.0, [5]),
-        ((0.1, math.inf), 1.0, [1]),  # it is not ok
+        # 960 rounds of eight orders are enough; 480 are not, but would be for one stream
+        ((0.1, 0.2), 1.0, [3, 3]),
+        ((0.1, 0.2), 4.0, [5, 5]),
+        ((0.1, math.inf), 1.0, [1, 1]),  # it is not ok
         ((0.3, 0.3), 1.0, []),
         ((math.inf, math.inf), 1.0, []),
     ],
 )
 def test_race__counts_rounds_of_all_orders_in_shares_of_the_largest_loss(losses, largest, rungs):
-    sizes = {"a": DataSize(10_000, 1, 1)}
+    sizes = dict.fromkeys("ab", DataSize(10_000, 1, 1))
     runs = [
-        Run.of(Stream("a", "a", "shuffled", seed), "OGD", {"step_size": step}, 0)
-        for seed, step in product(range(8), (1.0, 2.0))
+        Run.of(Stream(name, name, "shuffled", seed), "OGD", {"step_size": step}, 0)
+        for name, seed, step in product("ab", range(8), (1.0, 2.0))
     ]
     found = {
-        id_at(run, 20 * 2**k, sizes): losses[run.params["step_size"] == 2.0]
+        id_at(run, 30 * 2**k, sizes): losses[run.params["step_size"] == 2.0]
         for run, k in product(runs, range(9))
     }
     decisions = []
-    race = Race(first=20)
+    race = Race(first=30)
     assert list(stages(runs, sizes, race, lambda _: found, decisions, None, lambda _: largest))
     assert [row["rung"] for row in decisions if not row["goes_on"]] == rungs
 
