@@ -41,7 +41,7 @@ from docs.pages import INSIDE, written
 from docs.pages import PAGES as MADE
 from flows.cli import koco
 from flows.report.papers.benchmark import KEPT
-from flows.sweeping.halving import Halving
+from flows.sweeping.halving import Halving, Race
 from flows.sweeping.tables import DatasetTable, LearnerTable, ReportTable, SweepFile
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PARAMETER_COLUMNS, PREDICTIONS, RUNS, WINDOWS
@@ -349,7 +349,7 @@ def test_pages__have_every_command_column_and_parameter():
 
 def test_sweep_file_s_page__has_every_key():
     text = (DOCS / "sweep-file.md").read_text()
-    for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, Halving):
+    for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, Halving, Race):
         for name, field in table.model_fields.items():
             assert f"`{name}`" in text, name
             if not field.is_required() and isinstance(field.default, int | str):
