@@ -276,9 +276,9 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     config = {**CONFIG, "background": "#ffffff", "font": "sans-serif", "legend": legend}
     whole = json_text({**spec, "width": WIDTH, "config": config})
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
-    if kind == "png":
-        return vl_convert.vegalite_to_png(plain, scale=2)
-    return vl_convert.vegalite_to_svg(plain)
+    return (
+        vl_convert.vegalite_to_png(plain, 2) if kind == "png" else vl_convert.vegalite_to_svg(plain)
+    )
 
 
 def library() -> str:

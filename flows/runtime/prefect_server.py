@@ -155,26 +155,25 @@ def served() -> dict[str, str]:
     return {}
 
 
-class Guarded:
+Application = Callable[..., Awaitable[None]]
+
+
+def guarded(application: Application, origins: Iterable[str]) -> Application:
     """An ASGI application that gets only requests for one of its origins, from its own pages."""
+    ours = {origin.lower().encode() for origin in origins if "://" in origin}
+    our_hosts = {origin.partition(b"://")[2] for origin in ours}
 
-    def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
-        self.application = application
-        self.origins = {origin.lower().encode() for origin in origins if "://" in origin}
-        self.hosts = {origin.partition(b"://")[2] for origin in self.origins}
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
         from starlette.responses import PlainTextResponse  # which Prefect needs
 
-        allowed = scope["type"] == "lifespan" or self.allows(scope["headers"])
-        answer = self.application if allowed else PlainTextResponse(REFUSED, 403)
-        await answer(scope, receive, send)
-
-    def allows(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        given = [(name.lower(), value.lower()) for name, value in headers]
+        given = [(name.lower(), value.lower()) for name, value in scope.get("headers", ())]
         hosts = {value for name, value in given if name == b"host"}
         pages = {value for name, value in given if name == b"origin"}
-        return bool(hosts) and hosts <= self.hosts and pages <= self.origins
+        allowed = bool(hosts) and hosts <= our_hosts and pages <= ours
+        serves = allowed or scope["type"] == "lifespan"
+        await (application if serves else PlainTextResponse(REFUSED, 403))(scope, receive, send)
+
+    return answer
 
 
 def main() -> None:
@@ -189,7 +188,7 @@ def main() -> None:
 
     uvicorn.Server(
         uvicorn.Config(
-            Guarded(create_app(final=True), origins), log_level="error", timeout_graceful_shutdown=1
+            guarded(create_app(final=True), origins), log_level="error", timeout_graceful_shutdown=1
         )
     ).run([listening])
 

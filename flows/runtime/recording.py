@@ -104,16 +104,12 @@ def _outcome(
     try:
         record(once)
     except Exception as error:  # Prefect may answer anything
-        if not done.done() or error is not done.exception():
-            _lacks(flow_run, error)
+        of_prefect = not done.done() or error is not done.exception()
+        if of_prefect and flow_run not in INCOMPLETE:
+            why = f"{type(error).__name__}: {error}".partition("\n")[0]
+            say(f"Prefect's record of {flow_run} is incomplete: {why}")
+            INCOMPLETE.add(flow_run)
     return once()
-
-
-def _lacks(flow_run: str, error: Exception) -> None:
-    if flow_run not in INCOMPLETE:
-        why = f"{type(error).__name__}: {error}".partition("\n")[0]
-        say(f"Prefect's record of {flow_run} is incomplete: {why}")
-    INCOMPLETE.add(flow_run)
 
 
 def artifact(kind: str, name: str, content: Callable[[], Any], *files: str) -> None:

@@ -77,11 +77,9 @@ def _text(value: Any, digits: int) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number_text(value, digits) if isinstance(value, float) else printable(str(value))
-
-
-def printable(text: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in text)
+    if isinstance(value, float):
+        return number_text(value, digits)
+    return "".join(one if one.isprintable() else " " for one in str(value))
 
 
 def _aligned(texts: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import pairwise
@@ -19,7 +19,8 @@ from koco_stream.types import Array
 from storage.sources.compressed import DAMAGE, opened, refuse_damage
 from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source
 
-STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn removes them
+# what can be removed, in the order in which scikit-learn does, as its functions are called
+STRIPS = {"headers": "header", "footers": "footer", "quotes": "quoting"}
 MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 bytes each
 MOST_NAMES = 10_000  # limit on feature names in the manifest, to keep it small
 ROW_BYTES = 64  # of a document in addition to its text
@@ -131,7 +132,10 @@ class Documents(Source):
         return {term for text in self._texts(piece) for term in analyse(text)}
 
     def _texts(self, piece: Array) -> Iterator[str]:
-        strips = [_stripping()[name] for name in self.strip]
+        # only these functions make the numbers that others publish, and their module is private
+        from sklearn.datasets import _twenty_newsgroups as newsgroups
+
+        strips = [getattr(newsgroups, f"strip_newsgroup_{STRIPS[name]}") for name in self.strip]
         with (self.scratch / TEXTS).open("rb") as handle:
             for start, size in piece[:2].T.tolist():
                 handle.seek(start)
@@ -144,17 +148,6 @@ def _decoded(text: bytes) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
         return text.decode("latin-1")
-
-
-def _stripping() -> dict[str, Callable[[str], str]]:
-    """Only these functions make the numbers that others publish, and their module is private."""
-    from sklearn.datasets import _twenty_newsgroups as newsgroups
-
-    return {
-        "headers": newsgroups.strip_newsgroup_header,
-        "footers": newsgroups.strip_newsgroup_footer,
-        "quotes": newsgroups.strip_newsgroup_quoting,
-    }
 
 
 @lru_cache(maxsize=1)

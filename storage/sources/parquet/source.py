@@ -35,9 +35,11 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
         (n > 1, f"{paths[0]}: two columns are called {name!r}; rename one of them")
         for name, n in Counter(names).items()
     )
-    choice = chosen_columns(
-        paths[0], names, len(names), reading, first_of, _index_columns(schemas[0])
-    )
+    stored = []
+    with suppress(ValueError):
+        stored = (schemas[0].pandas_metadata or {}).get("index_columns", [])
+    index = [name for name in stored if isinstance(name, str)]
+    choice = chosen_columns(paths[0], names, len(names), reading, first_of, index)
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
@@ -104,13 +106,6 @@ def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
             strict=True,
         )
     }
-
-
-def _index_columns(schema: pa.Schema) -> list[str]:
-    with suppress(ValueError):
-        stored = (schema.pandas_metadata or {}).get("index_columns", [])
-        return [name for name in stored if isinstance(name, str)]
-    return []
 
 
 def _check_column(path: Path, column: pa.Field, first: pa.DataType) -> None:

@@ -242,6 +242,8 @@ def sparse_source(
         (not line, f"{path}: the file holds no rows") for path, (_, _, line) in tops.items()
     )
     name = NAME.match(tops[paths[0]][2])
+    found = (NAMESPACE.match(line) for _, line in (lines_of(paths[0]) if form == "vw" else ()))
+    namespace = next((match[1] for match in found if match), b"")
     return SparseText(
         format=form,
         layout="sparse",
@@ -254,15 +256,9 @@ def sparse_source(
         rule=rule,
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
-        namespace=_namespace(paths[0]) if form == "vw" else b"",
+        namespace=b"" if namespace.isdigit() else namespace,
         named=reading.labels is None and name is not None and not NUMBER.match(name[1]),
     )
-
-
-def _namespace(path: Path) -> bytes:
-    found = (NAMESPACE.match(line) for _, line in lines_of(path))
-    name = next((match[1] for match in found if match), b"")
-    return b"" if name.isdigit() else name
 
 
 def _why_no_feature(token: bytes, name: bytes, is_vw: bool) -> str:

@@ -32,9 +32,9 @@ from flows.runtime.prefect_server import (
     ADDRESS,
     NAMES,
     PASSWORD,
-    Guarded,
     announced,
     configure_prefect,
+    guarded,
     served,
 )
 from flows.schedules.service import read_schedules
@@ -208,10 +208,10 @@ PAGES = [*(f"{kind}://{host}" for host in FOREIGN for kind in ("http", "https"))
 
 
 def test_request__reaches_the_server_by_its_names_and_from_its_pages_alone():
-    guarded = ASGITransport(Guarded(PlainTextResponse("reached"), [*ORIGINS, "*"]))
+    application = ASGITransport(guarded(PlainTextResponse("reached"), [*ORIGINS, "*"]))
 
     async def answered(**headers):
-        async with AsyncClient(transport=guarded, base_url="http://any") as client:
+        async with AsyncClient(transport=application, base_url="http://any") as client:
             return (await client.get("/", headers=headers)).status_code
 
     def status(host, **more):
