@@ -374,7 +374,6 @@ def test_errata__has_every_number_that_the_code_cites():
 
 PACKAGES = "koco_stream", "storage", "cluster", "flows"
 IN_DOCS = [f"docs/{page}" for page in PAGES if page != "README.md"]
-FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)|^\[[^\]]+\]: (\S+)$", re.M)
 NAMED = re.compile(r"\b(?:docs/[\w-]+\.(?:md|py)|tests/[\w/]+\.py)\b")
 
@@ -382,7 +381,7 @@ NAMED = re.compile(r"\b(?:docs/[\w-]+\.(?:md|py)|tests/[\w/]+\.py)\b")
 @cache
 def prose_of(file):
     """The text of a page without its blocks of code."""
-    return FENCED.sub("", (ROOT / file).read_text())
+    return re.sub(r"^```.*?^```$", "", (ROOT / file).read_text(), flags=re.M | re.S)
 
 
 @cache

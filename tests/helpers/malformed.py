@@ -218,7 +218,6 @@ SVM = {
     "empty": (b"", r"a\.svm: the file holds no rows"),
     "only comments": (b"# a\n\n  # b\n", r"a\.svm: the file holds no rows", {"format": "libsvm"}),
 }
-UNNAMED = {"empty, format told": (b"", "a: the file holds no rows", {"format": "libsvm"})}
 CSV = {
     "blank": (b"\n\n", r"a\.csv: the file holds no rows"),
     "header only": (b"a,b\n", r"a\.csv: the file holds no rows"),
@@ -416,7 +415,7 @@ VW = {
 }
 MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
     **cases("a.svm", SVM),
-    **cases("a", UNNAMED),
+    **cases("a", {"empty, format told": (b"", "a: the file holds no rows", {"format": "libsvm"})}),
     **cases("a.csv", CSV),
     **cases("a.txt", TXT),
     **cases("a.vw", VW),

@@ -4,8 +4,7 @@ something runs.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 import psutil
 
@@ -22,7 +21,10 @@ def anonymous_peaks() -> Iterator[dict[int, int]]:
         me = psutil.Process()
         while not over.wait(0.1):
             for process in (me, *me.children(recursive=True)):
-                peaks[process.pid] = max(peaks.get(process.pid, 0), anonymous(process.pid))
+                with suppress(psutil.NoSuchProcess):
+                    held = process.memory_info()
+                    own = held.rss - held.shared  # RssAnon: `shared` is what is mapped
+                    peaks[process.pid] = max(peaks.get(process.pid, 0), own)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -31,12 +33,3 @@ def anonymous_peaks() -> Iterator[dict[int, int]]:
     finally:
         over.set()
         thread.join()
-
-
-def anonymous(pid: int) -> int:
-    """RssAnon of a process, 0 if it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))

@@ -5,6 +5,8 @@ its changes to the store.
 import os
 import signal
 import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,48 +17,37 @@ from storage.preparing.prepare import prepare_file
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
 
 
-class Killer:
-    """Counts the process's changes below a folder; before the one of the given number the process
-    is killed (never, for 0).
-    """
+STORE, SOURCE, AT = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+MADE = count(1)
 
-    def __init__(self, folder: str, at: int) -> None:
-        self.folder, self.at, self.made = folder, at, 0
 
-    def hook(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Python's own calls: folders made, files opened for writing, renamed, removed."""
-        writing = (
-            event == "open"
-            and isinstance(arguments[1], str)
-            and bool(set(arguments[1]) & set("wax+"))
-        )
-        if (writing or event in CHANGES) and self.folder in str(arguments[0]):
-            self.count()
+def change() -> None:
+    """One more change is about to be made; the process is killed before number `AT` (0: never)."""
+    if next(MADE) == AT:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    def count(self) -> None:
-        """One more change is about to be made."""
-        self.made += 1
-        if self.made == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(self, module: object, name: str) -> None:
-        """Count before and after a function that writes files without Python's knowing."""
-        original = getattr(module, name)
+def hook(event: str, arguments: tuple[object, ...]) -> None:
+    """Python's own calls: folders made, files opened for writing, renamed, removed."""
+    writing = event == "open" and isinstance(arguments[1], str) and {*arguments[1]} & {*"wax+"}
+    if (writing or event in CHANGES) and STORE in str(arguments[0]):
+        change()
 
-        def counted(*args: object, **kwargs: object) -> object:
-            self.count()
-            result = original(*args, **kwargs)
-            self.count()
-            return result
 
-        setattr(module, name, counted)
+def around(write: Callable[..., object]) -> Callable[..., None]:
+    """A function that writes files without Python's knowing, with a change before and after it."""
+
+    def counted(*words: object, **more: object) -> None:
+        change()
+        write(*words, **more)
+        change()
+
+    return counted
 
 
 if __name__ == "__main__":
-    store, source, at = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    killer = Killer(store, at)
-    sys.addaudithook(killer.hook)
-    killer.around(pq, "write_table")
-    killer.around(storage.preparing.files, "write_rows")
-    prepare_file(store, "x", source, scale="unit-rows", values_per_shard=300)
-    print(killer.made)
+    sys.addaudithook(hook)
+    pq.write_table = around(pq.write_table)
+    storage.preparing.files.write_rows = around(storage.preparing.files.write_rows)
+    prepare_file(STORE, "x", SOURCE, scale="unit-rows", values_per_shard=300)
+    print(next(MADE) - 1)

@@ -1,53 +1,33 @@
 """Rows in memory as a source, and any source's rows as a list."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
-from storage.sources.source import Piece, Source, dense_piece
+from storage.generated.streams import Blocks
+from storage.sources.source import Piece, dense_piece
 from tests.helpers.wire import as_on_a_worker
 
 
-@dataclass(kw_only=True)
-class Table(Source):
-    """Rows in memory. As a `Source` it is for one process: it goes along with each of its pieces,
-    which are ranges of rows.
-    """
-
-    rows: Piece
-    n_features: int
-    rows_per_piece: int = 65536
-    format: str = "table"
-
-    def __post_init__(self) -> None:
-        self.n_bytes = int(self.rows.values.nbytes)
-
-    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """Ranges of rows."""
-        for start in range(0, self.rows.n_rows, self.rows_per_piece):
-            yield start, min(start + self.rows_per_piece, self.rows.n_rows)
-
-    def read(self, piece: tuple[int, int]) -> Piece:
-        """The rows of a range."""
-        return self.rows.between(*piece)
-
-    def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """The bytes of the piece's values."""
-        return int(self.rows.between(*piece).values.nbytes)
+def rows_of_block(number, n_rows, rows):
+    """So many rows of a table, or those that are left; it goes along with each task."""
+    first = number * n_rows
+    return rows.between(first, min(first + n_rows, rows.n_rows))
 
 
-def table_of(X, y, **options):
+def table_of(X, y, rows_per_piece=65536):
     """The rows of a matrix, dense or CSR, as a source."""
     if scipy.sparse.issparse(X):
         rows = Piece(y, X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data)
         layout = "sparse"
     else:
         rows, layout = dense_piece(y, X), "dense"
-    return Table(rows=rows, n_features=X.shape[1], layout=layout, **options)
+    make = partial(rows_of_block, rows=rows)
+    source = Blocks(make=make, n_rows=rows.n_rows, n_features=X.shape[1], layout=layout)
+    source.block_rows = rows_per_piece
+    return source
 
 
 def listed(source, scratch):

@@ -15,7 +15,6 @@ from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
 
 SIGNS = st.lists(st.sampled_from([-1.0, 1.0]), min_size=1, max_size=40)
-REALS = st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=40)
 
 
 def predictions_on(labels, loss, rows=None):
@@ -38,7 +37,10 @@ def test_prediction__no_other_constant_has_less_loss_on_the_labels_before(labels
         assert total(loss, said, labels[:t]) <= min(others) + 1e-12 * t
 
 
-@given(REALS, st.sampled_from(["squared", "half_squared"]))
+@given(
+    st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=40),
+    st.sampled_from(["squared", "half_squared"]),
+)
 def test_prediction__on_real_labels_is_their_mean_however_far_they_are(labels, loss):
     expected = [math.fsum(labels[:t]) / max(t, 1) for t in range(len(labels))]
     np.testing.assert_allclose(predictions_on(labels, loss), expected, rtol=1e-12, atol=1e-9)

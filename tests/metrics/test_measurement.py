@@ -18,7 +18,6 @@ from koco_stream.metrics.tally import losses_and_classes
 CLASSES, NUMBERS = "classification", "regression"
 OF_TWO = ("auc", "balanced_accuracy", "f1", "kappa", "log_loss")
 OF_MANY = ("balanced_accuracy", "f1", "kappa", "log_loss")
-OF_NUMBERS = ("mae", "r2", "rmse")
 
 
 def of_two(seed, n, distinct=7):
@@ -112,7 +111,7 @@ def same(found, wanted):
 KINDS = {
     "two": (of_two, OF_TWO, CLASSES, ()),
     "many": (of_many, OF_MANY, CLASSES, (1.0, 2.0, 5.0, 9.0)),
-    "numbers": (of_numbers, OF_NUMBERS, NUMBERS, ()),
+    "numbers": (of_numbers, ("mae", "r2", "rmse"), NUMBERS, ()),
 }
 
 

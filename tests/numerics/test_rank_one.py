@@ -73,12 +73,13 @@ def vector(kind, draw, d):
 SPECTRA = [
     "plain", "graded", "equal", "nearly equal", "near", "some zero", "one zero", "zero",
 ]  # fmt: skip
-VECTORS = ["plain", "sparse", "graded", "as the spectrum", "tiny", "large", "one", "zero"]
 cases = {
     "seed": st.integers(0, 10**6),
     "n": st.integers(1, 40),
     "values": st.sampled_from(SPECTRA),
-    "weights": st.sampled_from(VECTORS),
+    "weights": st.sampled_from(
+        ["plain", "sparse", "graded", "as the spectrum", "tiny", "large", "one", "zero"]
+    ),
     "scale": st.sampled_from([1.0, 1.0, 1e-60, 1e60]),
 }
 

@@ -607,7 +607,6 @@ def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
     assert len(load_manifest(small_store, "sparse").shards) == 1
 
 
-MARKS = ["", "?", "NA", "nan", "NULL", "n/a", " ? "]
 number = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e150, -1e150, 5e-324, 0.1]),
     st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
@@ -619,7 +618,7 @@ number = st.one_of(
     data=st.data(),
     missing=st.sampled_from(["mean", "drop"]),
     form=st.sampled_from(["csv", "parquet"]),
-    mark=st.sampled_from(MARKS),
+    mark=st.sampled_from(["", "?", "NA", "nan", "NULL", "n/a", " ? "]),
     colours=st.sampled_from([[], ["red"], ["red", "blue", "?"], list("abcdefgh")]),
 )
 def test_missing_values__are_treated_as_pandas_would(

@@ -35,7 +35,6 @@ MIRROR = "http://deb.debian.org/debian"
 BASE = "localhost/debian-python:bookworm"
 IMAGE = "registry.example/koco-stream:0.1.0"  # as the manifests call it
 NETWORK = "koco"
-SOURCES = ("pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE")
 # how pip finds its index on this machine, which a build needs as well
 OF_PIP = ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 CONFINED = ("--read-only", "--tmpfs=/tmp", "--cap-drop=all", "--security-opt=no-new-privileges")
@@ -118,7 +117,7 @@ class Podman:
         """Build this project's image from its Containerfile, without what git does not have."""
         context = self.folder / "context"
         context.mkdir()
-        for name in SOURCES:
+        for name in ("pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, context)
         for package in ("koco_stream", "storage", "cluster", "flows"):
             leave = shutil.ignore_patterns("__pycache__")
@@ -209,7 +208,6 @@ name = "AdaGrad"
 step_size = [0.1, 1]
 """
 USER = 10001  # of the image
-ROLES = ("scheduler", "worker", "client")
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +261,7 @@ def test_manifests__run_a_sweep_in_pods_with_certificates_prefect_and_an_object_
     file, expected = here
     make_certificates(tmp_path / "certificates", ["koco-scheduler"])
     folders = {"koco-sweep": file.parent}
-    for role in ROLES:
+    for role in ("scheduler", "worker", "client"):
         folders[f"koco-{role}-tls"] = folder = tmp_path / role
         folder.mkdir()
         for name in ("authority.pem", f"{role}.pem", f"{role}-key.pem"):

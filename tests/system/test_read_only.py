@@ -12,7 +12,6 @@ from tests.helpers.project import PATIENCE, ROOT, command, environment, wait_unt
 from tests.helpers.sweeps import koco, tables, written
 
 PLAIN = "dac_override,-dac_read_search,-fowner"  # capabilities that let root ignore modes
-AS_ORDINARY = ["setpriv", f"--bounding-set=-{PLAIN}", f"--inh-caps=-{PLAIN}"]
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root, and setpriv"
 )
@@ -33,7 +32,7 @@ name = "AdaGrad"
 def begun(*words):
     """`koco WORDS` without the rights of root."""
     return subprocess.Popen(
-        [*AS_ORDINARY, *command(*words)],
+        ["setpriv", f"--bounding-set=-{PLAIN}", f"--inh-caps=-{PLAIN}", *command(*words)],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

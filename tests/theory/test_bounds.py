@@ -34,7 +34,6 @@ from tests.oracles.theorems import (
 )
 
 SIGMA, C, L = 1 / 8, 1.0, 4.0  # of the squared loss with labels and predictions in [−1, 1]
-SQUARED = {"curvature": SIGMA, "lipschitz": L}
 
 
 def gaussian(X, bandwidth):
@@ -121,7 +120,10 @@ def test_kons__regret_is_below_half_the_print_on_the_first_rows_of_real_sets(
 
 
 def test_theorem_1__printed_second_form_fails_for_a_tiny_alpha_and_ours_does_not():
-    K, given = np.eye(3), {"alpha": 1e-12, "w_norm2": 0.0, "rounds": 3, **SQUARED}
+    K, given = (
+        np.eye(3),
+        {"alpha": 1e-12, "w_norm2": 0.0, "rounds": 3, "curvature": SIGMA, "lipschitz": L},
+    )
     given["d_eff"] = effective_dimension(K, 1e-12 / 2)
     upper = log_det(K, 1e-12 / (SIGMA * L**2)) / SIGMA
     assert theorem_1_curved_as_printed(**given) < upper <= theorem_1_curved(**given)

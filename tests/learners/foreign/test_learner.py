@@ -17,13 +17,12 @@ from tests.helpers.refusal import refusal
 
 RIVER = "river.linear_model:LogisticRegression"
 SGD, REGRESSOR = "sklearn.linear_model:SGDClassifier", "sklearn.linear_model:SGDRegressor"
-LIBRARIES = ("river", "sklearn", "vowpalwabbit")
 
 
 def public(name, **given):
     """A learner and its complete parameters; the test is skipped where its library is missing."""
     top = "vowpalwabbit" if name == "vw" else name.partition(".")[0]
-    if top in LIBRARIES:
+    if top in ("river", "sklearn", "vowpalwabbit"):
         pytest.importorskip(top, reason=f"needs {top}, which is not installed")
     learner = foreign_learner(name)
     return learner, learner.complete(given)

@@ -20,7 +20,6 @@ LABELS = np.where(REAL >= 0.0, 1.0, -1.0)
 INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32), "mixed": MIXED}
 CUTS = (*range(20), 50, 50, 73)  # where blocks end
 SGD, REGRESSOR = "sklearn.linear_model:SGDClassifier", "sklearn.linear_model:SGDRegressor"
-MLP = "sklearn.neural_network:MLPClassifier"
 
 
 def of_probability(p):
@@ -77,7 +76,7 @@ def scikit_score(model, x):
         ("sklearn.naive_bayes:BernoulliNB", {}, SPARSE, None, csr_matrix(SPARSE)),
         # which draws, and not by the seed of the run
         (
-            MLP,
+            "sklearn.neural_network:MLPClassifier",
             {"hidden_layer_sizes": [3], "batch_size": 1, "random_state": 3},
             SPARSE,
             None,

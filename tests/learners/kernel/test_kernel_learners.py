@@ -23,14 +23,13 @@ from koco_stream import (
     SketchedKONS,
 )
 
-SMALLEST = {"alpha": 1e-6}
 SAMPLERS = [
     {"ridge": ridge, **more}
     for ridge in (1e-300, 1e-12, 1.0, 1e12, 1e300)
     for more in ({}, {"max_dictionary": 1}, {"beta": 1e6, "epsilon": 1.0})
 ]
 LEARNERS = [
-    *((learner, SMALLEST) for learner in (PROSNKONS, CONKONS, KONS, KAWV, PKAWV, NONSALD)),
+    *((learner, {"alpha": 1e-6}) for learner in (PROSNKONS, CONKONS, KONS, KAWV, PKAWV, NONSALD)),
     (BKONS, {"alpha": 1e-6, "max_dictionary": 1}),
     (SketchedKONS, {"alpha": 1e-6, "sampling_floor": 0.3}),
     (NORMA, {"step_size": 0.1, "budget": 1}),
