@@ -21,12 +21,11 @@ from koco_stream.errors import WrongInput
 
 AUTHORITY = "authority.pem"
 ROLES = ("scheduler", "worker", "client")
-DAYS = 7
 EARLIER = timedelta(minutes=10)  # validity starts earlier, because clocks of a cluster differ
 MAKE = "koco cluster certificates"
 
 
-def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
+def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = 7) -> datetime:
     """Only the owner can access the folder (mode 0700) and its files (0600)."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(

@@ -34,8 +34,6 @@ from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.cache import private_folder
 
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
-# starts a cluster, or connects to it, as a context manager that gives a Dask client
-Cluster = Callable[[], AbstractContextManager[Client]]
 
 
 def cluster_named(
@@ -44,8 +42,8 @@ def cluster_named(
     mapped_bytes: int,
     certificates: str | None = None,
     insecure: bool = False,
-) -> Cluster | None:
-    """Nothing is started yet. None for `local` without workers."""
+) -> Callable[[], AbstractContextManager[Client]] | None:
+    """What starts or reaches a cluster, not called yet. None for `local` without workers."""
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
     # imported here, because other clusters need no cryptography

@@ -18,8 +18,6 @@ SILENT_SECONDS = 10.0
 WITHOUT_WORKERS = 60.0  # seconds; a lost worker is usually back much sooner
 CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
-# Dask returns these errors themselves, or an Exception with their text
-IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 
 
 class LostCluster(RuntimeError):
@@ -138,7 +136,10 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
-    if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
+    # Dask returns these errors themselves, or an Exception with their text
+    if isinstance(answer, Exception) and any(
+        kind in repr(answer) for kind in ("ImportError", "ModuleNotFoundError")
+    ):
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
         return [f"its check failed: {type(answer).__name__}: {answer}"]

@@ -277,7 +277,9 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     whole = json_text({**spec, "width": WIDTH, "config": config})
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     return (
-        vl_convert.vegalite_to_png(plain, 2) if kind == "png" else vl_convert.vegalite_to_svg(plain)
+        vl_convert.vegalite_to_png(plain, scale=2)
+        if kind == "png"
+        else vl_convert.vegalite_to_svg(plain)
     )
 
 

@@ -75,8 +75,13 @@ def files_of(store: StorePath, sweep: str) -> list[StorePath]:
 
 def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
     for name, learner in LEARNERS.items():
-        given = (f"{one} = {value}" for one, value in learner.defaults().items())
-        yield {"learner": name, "from": "the library", "parameters": ", ".join(given)}
+        yield {
+            "learner": name,
+            "from": "the library",
+            "parameters": ", ".join(
+                f"{one} = {value}" for one, value in learner.defaults().items()
+            ),
+        }
     for name, found in entry_points().items():
         yield {
             "learner": name,
@@ -90,7 +95,14 @@ def dataset_removal(
 ) -> tuple[dict[str, int], Callable[[], None]]:
     root = existing_store(store)
     manifest = load_manifest(root, name)
-    if not force and (users := list(_users_of(root, name))):
+    stores = (root, *(night_path(root, one) for one in night_names(root)))
+    uses = ((where, sweep) for where in stores for sweep in sweep_names(where))
+    users = [
+        (sweep, where is not root)
+        for where, sweep in (() if force else uses)
+        if name in sweep_note(where, sweep)["datasets"].values()
+    ]
+    if users:
         remedies = " and ".join(
             f"koco store remove sweep {sweep}" for sweep, night in users if not night
         )
@@ -131,8 +143,13 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
     results = [sizes for _, sizes in result_bytes(root)]
     whole = sum(1 for sizes in results if sizes and going.issuperset(sizes))
-    told = {"files": whole + len(own), "bytes": bytes_of(root, name, results, going)}
-    return {**told, "runs": len(going & done), "runs_kept": len(kept & done)}, remove
+    freed = {
+        "files": whole + len(own),
+        "bytes": bytes_of(root, name, results, going),
+        "runs": len(going & done),
+        "runs_kept": len(kept & done),
+    }
+    return freed, remove
 
 
 @contextmanager
@@ -142,10 +159,3 @@ def _alone_on(store: StorePath) -> Iterator[None]:
     with without_nights(store), locked(store, CLAIM, "waiting for a sweep that begins"):
         refuse_running(store)
         yield
-
-
-def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
-    for where in (store, *(night_path(store, name) for name in night_names(store))):
-        for sweep in sweep_names(where):
-            if dataset in sweep_note(where, sweep)["datasets"].values():
-                yield sweep, where is not store

@@ -189,8 +189,9 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
     runs |= {curves / file.name: ids for file, ids in runs.items()}
     runs |= {file: ids_of(read_result(file)) for file in result_files(store)}
     for name in OF_COHORTS:
-        files = table_files(store, name)
-        runs |= {file: {group.first for group in groups_of(file)} for file in files}
+        runs |= {
+            file: {group.first for group in groups_of(file)} for file in table_files(store, name)
+        }
     for file, ids in runs.items():
         yield file, dict.fromkeys(ids, sum(file.sizes()) / max(len(ids), 1))
 

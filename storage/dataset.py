@@ -28,13 +28,14 @@ def to_dask_array(store: AnyPath, name: str) -> Any:
     none = np.zeros((0, 0))
     meta = sparse.GCXS(none, compressed_axes=[0]) if manifest.layout == "sparse" else none
     read = delayed(shard_chunk, pure=True)
-    chunks = [
-        dask.array.from_delayed(
-            read(folder / shard.path, d, manifest.layout), (shard.n_rows, d), meta=meta
-        )
-        for shard in manifest.shards
-    ]
-    return dask.array.concatenate(chunks)
+    return dask.array.concatenate(
+        [
+            dask.array.from_delayed(
+                read(folder / shard.path, d, manifest.layout), (shard.n_rows, d), meta=meta
+            )
+            for shard in manifest.shards
+        ]
+    )
 
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:

@@ -199,8 +199,9 @@ def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
     if names:
-        pairs = zip(names, classes, strict=False)
-        return "classes " + ", ".join(f"{name} ({label:g})" for name, label in pairs)
+        return "classes " + ", ".join(
+            f"{name} ({label:g})" for name, label in zip(names, classes, strict=False)
+        )
     return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
 
 

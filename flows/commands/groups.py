@@ -47,11 +47,13 @@ def check(name: str, as_json: bool) -> None:
             " this command checks"
         )
     outcomes = check_contract(learner)
-    rows = [
-        {"": "NOT KEPT" if one.found else "kept", "promise": one.promise, "found": one.found}
-        for one in outcomes
-    ]
-    show(rows, as_json)
+    show(
+        [
+            {"": "NOT KEPT" if one.found else "kept", "promise": one.promise, "found": one.found}
+            for one in outcomes
+        ],
+        as_json,
+    )
     sys.exit(any(one.found for one in outcomes))
 
 

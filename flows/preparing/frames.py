@@ -82,9 +82,11 @@ def of_sparse(frame: Any, given: dict[str, Any]) -> Any:
     given.pop("target", None)  # the label, of prepared rows
     rows = features.sparse.to_coo().tocsr()
     offsets = pa.array(rows.indptr, pa.int64())
-    columns = {
-        "label": np.asarray(frame.iloc[:, k]),
-        "indices": pa.LargeListArray.from_arrays(offsets, pa.array(rows.indices)),
-        "values": pa.LargeListArray.from_arrays(offsets, pa.array(rows.data)),
-    }
-    return pa.table(columns, metadata={"n_features": f"{rows.shape[1]}"})
+    return pa.table(
+        {
+            "label": np.asarray(frame.iloc[:, k]),
+            "indices": pa.LargeListArray.from_arrays(offsets, pa.array(rows.indices)),
+            "values": pa.LargeListArray.from_arrays(offsets, pa.array(rows.data)),
+        },
+        metadata={"n_features": f"{rows.shape[1]}"},
+    )

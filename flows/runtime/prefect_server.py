@@ -99,8 +99,9 @@ class PrefectServer:
         for _ in range(START_TRIES):
             self.check()
             with suppress(httpx.HTTPError):
-                address = f"{os.environ[ADDRESS]}/health"
-                httpx.get(address, timeout=1.0, trust_env=False).raise_for_status()
+                httpx.get(
+                    f"{os.environ[ADDRESS]}/health", timeout=1.0, trust_env=False
+                ).raise_for_status()
                 return
         raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
 

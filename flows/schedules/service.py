@@ -124,8 +124,9 @@ def _serve_nights(schedules: list[Schedule]) -> None:
             sweep = read_sweep(schedule.sweep)
             if due and not has_ended(schedule.store, sweep.name, due.isoformat()):
                 say(f"{schedule.name}: the night of {due} starts late, now")
-                late = Scheduled(scheduled_time=due)
-                client.create_flow_run_from_deployment(deployment.apply(), state=late)
+                client.create_flow_run_from_deployment(
+                    deployment.apply(), state=Scheduled(scheduled_time=due)
+                )
     # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
     Runner.handle_sigterm = interrupt  # type: ignore[method-assign]
     serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)

@@ -39,7 +39,6 @@ NOT_WHOLE = """
            sum(failed)::BIGINT AS failed, sum(stopped)::BIGINT AS stopped
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
 MOST = 50  # rows of a table in Prefect
-DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
     "dataset",
@@ -59,7 +58,6 @@ SINGLE = (
     *METRICS,
     "seconds",
 )
-UNSAID = (AS_STORED, "ok")  # values that go without saying
 # columns that are left out where all rows have the same value
 SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
 
@@ -196,7 +194,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
         ]
         for row in table.select(names).to_pylist()
     ]
-    text, left_out = laid_out(names, rows, width, dict.fromkeys(DEVIATIONS, 2))
+    text, left_out = laid_out(names, rows, width, {"mean_loss_std": 2, "error_rate_std": 2})
     if more:
         remarks.insert(0, f"{more:,} more rows (--limit {len(rows)})")
     if left_out:
@@ -220,7 +218,8 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     values = {name: pc.unique(table.column(name)).to_pylist() for name in names if name not in dull}
     told = {name: found for name, found in values.items() if found != [None]}
     same = {name: found[0] for name, found in told.items() if name in SAME and len(found) == 1}
-    said = [f"{name}={value}" for name, value in same.items() if value not in UNSAID]
+    # these values go without saying
+    said = [f"{name}={value}" for name, value in same.items() if value not in (AS_STORED, "ok")]
     remarks = [f"all rows: {' '.join(said)}"] * bool(said)
     return [name for name in told if name not in same], remarks
 

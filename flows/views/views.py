@@ -164,8 +164,7 @@ class Views:
 
 
 def runs_of(views: Views, view: str = "runs") -> pa.Table:
-    table = views.table(f"SELECT {quoted(NAMES)} FROM {view} ORDER BY {IN_ORDER}")
-    return table.cast(schema(RUNS))
+    return views.table(f"SELECT {quoted(NAMES)} FROM {view} ORDER BY {IN_ORDER}").cast(schema(RUNS))
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -154,8 +154,7 @@ def recorded(store: AnyPath) -> dict[str, str]:
     check_store(store)
     path = store_path(store) / CHECKSUMS
     try:
-        known = json.loads(path.read_text())
-        return {address: noted["sha256"] for address, noted in known.items()}
+        return {address: noted["sha256"] for address, noted in json.loads(path.read_text()).items()}
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -149,8 +149,10 @@ def parameters_of(generator: str) -> dict[str, Any]:
 
     The scale is applied to the generated rows unless the generator applies it itself.
     """
-    parameters = inspect.signature(GENERATORS[generator]).parameters.values()
-    own = {one.name: one.default for one in parameters}
+    own = {
+        one.name: one.default
+        for one in inspect.signature(GENERATORS[generator]).parameters.values()
+    }
     return {**own, "scale": own.get("scale", "none")}
 
 

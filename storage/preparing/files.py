@@ -94,8 +94,9 @@ def batch_of(rows: Piece) -> pa.RecordBatch:
     """Columns `label`, `indices` and `values`; dense rows have only lists of one size, `values`."""
     columns = {"label": pa.array(rows.labels)}
     if rows.values.size and not rows.indices.size:
-        d = int(rows.indptr[1])
-        columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), d)
+        columns["values"] = pa.FixedSizeListArray.from_arrays(
+            pa.array(rows.values), int(rows.indptr[1])
+        )
     else:
         offsets = pa.array(rows.indptr.astype(np.int32))
         columns["indices"] = pa.ListArray.from_arrays(offsets, pa.array(rows.indices))

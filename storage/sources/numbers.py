@@ -31,7 +31,6 @@ CHOOSE = (
 )
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
-NOT_FINITE = ("inf", "infinity")
 MOST_DIGITS = 60  # characters of a number in another notation
 FILL_IN = "remove the row or fill the value in"
 LETTERS = [f"{chr(ord('A') + k)}={k + 1}" for k in range(26)]
@@ -50,7 +49,7 @@ def is_missing(text: str) -> bool:
 
 
 def is_infinite(text: str) -> bool:
-    return text.strip().lower().lstrip("+-") in NOT_FINITE
+    return text.strip().lower().lstrip("+-") in ("inf", "infinity")
 
 
 def is_number(text: str) -> bool:

@@ -9,10 +9,11 @@ from click.testing import CliRunner
 from flows.cli import koco
 from koco_stream.streams.manifest import load_manifest
 
-FLAGS = ("--header", "--no-header", "--zero-based", "--one-based", "--one-hot")
-VALUED = ("categorical", "drop", "format", "labels", "missing", "numeric", "target")
 WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'";()])+"""
-OPTION = re.compile(rf"({'|'.join(FLAGS)})(?![-\w])|--(?:{'|'.join(VALUED)}) {WORD}")
+OPTION = re.compile(
+    r"(--(?:no-)?header|--(?:zero|one)-based|--one-hot)(?![-\w])"
+    rf"|--(?:categorical|drop|format|labels|missing|numeric|target) {WORD}"
+)
 
 
 def prepared(file, options):

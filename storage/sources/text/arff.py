@@ -23,7 +23,6 @@ NUMBERED = re.compile(rf"\s*(\d{{1,9}})\s+{VALUE}")
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|[^\s{{'\"]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
 NOMINAL = re.compile(rf"\{{\s*({QUOTED}|[^,'\"{{}}]*?)\s*[,}}]")
 NUMERIC = re.compile("numeric|real|integer", re.IGNORECASE)
-NO_PLAIN_ROW = re.compile(rb"[{'%\\]")
 
 
 @dataclass(kw_only=True)
@@ -34,7 +33,7 @@ class ArffText(ColumnText):
 
     def fast(self, text: bytes) -> Parsed:
         """Dense rows are CSV; those with single quotes or comments are left to `slow`."""
-        if NO_PLAIN_ROW.search(text):
+        if re.search(rb"[{'%\\]", text):
             raise Unusual
         return super().fast(text)
 

@@ -52,7 +52,6 @@ NULLS = [
     for spelled in sorted({mark, mark.upper(), mark.capitalize(), "NaN"} if mark else {""})
     for space in ("", " ")
 ]
-OTHER_NAN = re.compile(rb"-nan|nan\(", re.IGNORECASE)  # other NaN to the reader
 
 
 @dataclass(kw_only=True)
@@ -63,7 +62,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         plain.decode("utf-8")
         blanks = choice.separator == " "
         plain = single_spaced(plain) if blanks else without_quotes(plain, choice.separator)
-        other_nan = self.missing and OTHER_NAN.search(plain)
+        other_nan = self.missing and re.search(rb"-nan|nan\(", plain, re.IGNORECASE)
         # the reader would drop a byte order mark at the beginning
         marked = plain.startswith(BYTE_ORDER_MARK)
         if not plain or marked or other_nan or b"\0" in plain:

@@ -33,9 +33,7 @@ from storage.sources.text.source import (
 
 LARGEST_INDEX = 2**31 - 2
 CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor cache and are slower
-TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
-TOKEN = re.compile(rb"\S+")
 # the name of the class at the beginning of a row
 LACKING = rb"\d+:|(?i:\?|na|n/a|nan|null|none)(?=\s|$)"
 NAME = re.compile(rb"^[ \t]*(?!" + LACKING + rb")([^\s,|#]+)(?=\s|$)", re.MULTILINE)
@@ -68,7 +66,7 @@ class SparseText(TextSource[Piece]):
         # the reader would accept hexadecimal numbers
         if heads != lines or b"|" in plain or b"x" in plain or b"X" in plain:
             raise Unusual
-        plain = plain.replace(b"\n", b"\n:")[1:].translate(TO_LINES)
+        plain = plain.replace(b"\n", b"\n:")[1:].translate(bytes.maketrans(b" \t", b"\n\n"))
         types = {"feature": pa.int32(), "value": pa.float64()}
         table = read_csv(plain, ":", types, types, [""], CACHED)
         # -1 where the text before the ':' is empty, NaN where the text after it is empty
@@ -274,4 +272,4 @@ def _why_no_feature(token: bytes, name: bytes, is_vw: bool) -> str:
 
 def _tokens(text: bytes, before: int = 0) -> Iterator[Token]:
     """The text follows after `before` bytes of its line."""
-    return ((match[0], before + match.start() + 1) for match in TOKEN.finditer(text))
+    return ((match[0], before + match.start() + 1) for match in re.finditer(rb"\S+", text))
