@@ -17,7 +17,7 @@ from flows.sweeping.file import read_sweep
 from flows.tables.differences import differences
 from flows.views.views import NAMES, Views, quoted
 from koco_stream.engine.cohort import run_alone
-from koco_stream.errors import nearest, refuse_first
+from koco_stream.errors import refuse_first
 from koco_stream.io.files import json_text
 from koco_stream.io.fingerprint import processor, versions
 from koco_stream.io.paths import store_path
@@ -76,27 +76,26 @@ def check_record(file: str, store: str, sample: int, seed: int, cell: str | None
     sweep = read_sweep(file, about["file"])
     made = {use.name: use for use in sweep.datasets if use.given is not None}
     there = {name: load_manifest(store, name) for name in prepared_names(store)}
-    hashes = {name: manifest.dataset_hash for name, manifest in there.items()}
     here = [
         run_id
         for run_id, row in rows.items()
-        if row["dataset"] in made or hashes.get(row["dataset"]) == row["dataset_hash"]
+        if row["dataset"] in made
+        or (row["dataset"] in there and there[row["dataset"]].dataset_hash == row["dataset_hash"])
     ]
     lacking = (
         f"{len(rows) - len(here):,} of {len(rows):,} runs need datasets that {store} does not have"
-        " with the same rows; to prepare them: koco prepare "
+        " with the same rows (koco prepare makes them): "
         + ", ".join(sorted({rows[run_id]["dataset"] for run_id in rows.keys() - here}))
     )
     refuse_first(
         [
-            (cell not in (None, *rows), f"{file} has no run {cell}{nearest(str(cell), [*rows])}"),
+            (cell not in (None, *rows), f"{file} has no run {cell}"),
             (not here or cell not in (None, *here), lacking),
         ]
     )
     chosen = [cell] if cell else Random(seed).sample(here, min(sample, len(here)))
     checked = {}
-    for number, run_id in enumerate(chosen, 1):
-        row = rows[run_id]
+    for number, row in enumerate(map(rows.__getitem__, chosen), 1):
         name = row["dataset"]
         manifest = (
             prepare_synthetic(store, made[name].table.name, made[name].given or {})
@@ -110,9 +109,9 @@ def check_record(file: str, store: str, sample: int, seed: int, cell: str | None
             and now["host"].partition(" (")[2] == row["host"].partition(" (")[2]
         )
         found = list(differences(row, now, [one for one in row if one not in MEASURED], exact))
-        checked[run_id] = exact, found
+        checked[row["run_id"]] = exact, found
         say(
-            f"  {number} of {len(chosen)}: {row['learner']} on {name}, {run_id}:"
+            f"  {number} of {len(chosen)}: {row['learner']} on {name}, {row['run_id']}:"
             f" {len(found) or 'no'} differences"
         )
     to_the_bit = sum(exact for exact, _ in checked.values())

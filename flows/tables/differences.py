@@ -16,13 +16,11 @@ from typing import Any
 
 from koco_stream.metrics import METRICS
 
-# the column, or what is nested in it; what was kept, and what is found
-Difference = tuple[str, Any, Any]
-
 
 def differences(
     kept: Mapping[Any, Any], found: Mapping[Any, Any], columns: Iterable[Any], exact: bool = True
-) -> Iterator[Difference]:
+) -> Iterator[tuple[str, Any, Any]]:
+    """The column, or what is nested in it, with what was kept there and what is found."""
     for name in columns:
         one, other = kept.get(name), found.get(name)
         if isinstance(one, list) and isinstance(other, list):
@@ -45,8 +43,9 @@ def _near(name: str, kept: Any, found: Any, row: Mapping[str, Any]) -> bool:
         "error_rate": few / rounds,
         "regret": 1e-6 * rounds * (row.get("mean_loss") or 0.0),
     }
-    of_itself = 1e-6 * max(abs(kept), abs(found))
-    return bool(abs(kept - found) <= allowed.get(name, of_itself) < float("inf"))
+    return bool(
+        abs(kept - found) <= allowed.get(name, 1e-6 * max(abs(kept), abs(found))) < float("inf")
+    )
 
 
 def of_rows(
@@ -54,7 +53,7 @@ def of_rows(
     found: Iterable[Mapping[str, Any]],
     key: Sequence[str],
     columns: Sequence[str],
-) -> dict[tuple[Any, ...], list[Difference]]:
+) -> dict[tuple[Any, ...], list[tuple[str, Any, Any]]]:
     """The differences of the rows of each key. A row that is not there has no values."""
     before, now = (
         {tuple(row[name] for name in key): row for row in rows} for rows in (kept, found)

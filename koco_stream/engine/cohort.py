@@ -135,8 +135,10 @@ def run_alone(store: str, run: Run) -> dict[str, Any]:
     block = fitting_rows(reader, ones)
     list(advance_runs(ones, reader, 0, reader.n_rows, block, points, Reporter("", 0)))
     end(ones)
-    table = result_table("", Cohort(run.stream, (run,), 0.0), reader, ones)
-    return {**table.to_pylist()[0], "windows": windows_table(*ones).to_pylist()}
+    return {
+        **result_table("", Cohort(run.stream, (run,), 0.0), reader, ones).to_pylist()[0],
+        "windows": windows_table(*ones).to_pylist(),
+    }
 
 
 def work_of(run_states: Sequence[RunState]) -> Array:

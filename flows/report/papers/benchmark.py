@@ -66,8 +66,12 @@ def stored_table() -> pa.Table:
 
 
 def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
-    mine = table_of({sweep: found}).to_pylist()
-    differ = of_rows(kept.to_pylist(), mine, ("part", "title", "learner"), NUMBERS)
+    differ = of_rows(
+        kept.to_pylist(),
+        table_of({sweep: found}).to_pylist(),
+        ("part", "title", "learner"),
+        NUMBERS,
+    )
     return [
         f"{learner} on {title}"
         for part, title, learner in sorted(differ)
