@@ -30,7 +30,6 @@ from storage.store import check_store
 class CheckedSweep:
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests
-        self.by_hash = {one.dataset_hash: one for one in manifests.values()}
         self.sizes = {one.dataset_hash: DataSize.of(one) for one in manifests.values()}
         self.value_types = {one.dataset_hash: one.value_type for one in manifests.values()}
         self.mapped_bytes = max(
@@ -76,7 +75,7 @@ class CheckedSweep:
         """The most that a race compares in a round: an error, or the loss of a real target as far
         as can be from the clip.
         """
-        manifest = self.by_hash[run.stream.dataset_hash]
+        manifest = self.manifests[run.stream.dataset]
         if manifest.task == "classification" or run.stream.positive_class is not None:
             return 1.0
         clip = run.params.get("clip", math.inf) if run.learner_class.numbers == "own" else math.inf

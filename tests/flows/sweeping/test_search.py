@@ -622,37 +622,34 @@ def test_race__drops_one_that_is_not_behind_in_at_most_one_of_twenty(swing):
 
 
 @pytest.mark.parametrize(
-    ("losses", "largest", "rungs"),
+    ("losses", "rungs"),
     [
-        # 960 rounds of eight orders are enough; 480 are not, but would be for one stream
-        ((0.1, 0.2), 1.0, [3, 3]),
-        ((0.1, 0.2), 4.0, [5, 5]),
-        ((0.1, math.inf), 1.0, [1, 1]),  # it is not ok
-        ((0.3, 0.3), 1.0, []),
-        ((math.inf, math.inf), 1.0, []),
+        # 960 errors of eight orders are enough; 480 are not, but would be for one stream; of losses
+        # at the clip, which are up to 4, it takes four times as many
+        ((0.1, 0.2), {"sparse": 3, "real": 5}),
+        ((0.1, math.inf), {"sparse": 1, "real": 1}),  # it is not ok
+        ((0.3, 0.3), {}),
+        ((math.inf, math.inf), {}),
     ],
 )
-def test_race__counts_rounds_of_all_orders_in_shares_of_the_largest_loss(losses, largest, rungs):
-    sizes = dict.fromkeys("ab", DataSize(10_000, 1, 1))
-    runs = [
-        Run.of(Stream(name, name, "shuffled", seed), "OGD", {"step_size": step}, 0)
-        for name, seed, step in product("ab", range(8), (1.0, 2.0))
+def test_race__counts_rounds_of_all_orders_in_shares_of_the_largest_loss(
+    losses, rungs, tmp_path, small_store, monkeypatch
+):
+    text = """
+    name = "try"
+    race = { first = 30 }
+    dataset = [
+        { name = "sparse", positive_class = 1, order = "shuffled", order_seeds = 8 },
+        { name = "real", order = "shuffled", order_seeds = 8 },
     ]
-    found = {
-        id_at(run, 30 * 2**k, sizes): losses[run.params["step_size"] == 2.0]
-        for run, k in product(runs, range(9))
-    }
-    decisions = []
-    race = Race(first=30)
-    assert list(stages(runs, sizes, race, lambda _: found, decisions, None, lambda _: largest))
-    assert [row["rung"] for row in decisions if not row["goes_on"]] == rungs
-
-
-def test_largest_loss__is_an_error_or_the_loss_at_the_clip(tmp_path, small_store):
-    """Labels of the stream of real ones are in [0, 1]."""
-    text = """name = "try"
-    race = { first = 100 }
-    dataset = [{ name = "sparse", positive_class = 1 }, { name = "real" }]
-    learner = [{ name = "OGD", clip = [1, 2] }]"""
+    learner = [{ name = "OGD", step_size = [1, 2] }]
+    """
     sweep = checked(written(tmp_path, text), small_store)
-    assert {sweep.largest_loss(run) for run in sweep.runs} == {1.0, 4.0, 9.0}
+    found = {
+        id_at(run, 30 * 2**k, sweep.sizes): losses[run.params["step_size"] == 2.0]
+        for run, k in product(sweep.runs, range(5))
+    }
+    monkeypatch.setattr("flows.sweeping.halving.measured", lambda *_, errors: found)
+    decisions = []
+    assert list(sweep.stages(decisions))
+    assert {row["dataset"]: row["rung"] for row in decisions if not row["goes_on"]} == rungs
