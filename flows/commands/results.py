@@ -161,9 +161,10 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     A block is a dataset in one kind of order; its orders and seeds are repeats. On each block every
     learner has its best configuration. The table has mean ranks, and against the learner with the
     least of them: wins, losses, ties, the mean difference with a bootstrap interval from low to
-    high, and p of Wilcoxon's test with Holm's correction. Below it stands what may be concluded, by
-    Friedman's test and Nemenyi's critical difference. Several sweeps are taken together. --json has
-    also all pairs of learners, and the configuration that was chosen on each block.
+    high, its resolution, and p of Wilcoxon's test with Holm's correction. Below it stands what may
+    be concluded, by Friedman's test and Nemenyi's critical difference. Several sweeps are taken
+    together. --json has also all pairs of learners, and the configuration that was chosen on each
+    block.
 
     docs/compare.md says how it is computed, and when nothing can be concluded.
 
@@ -178,12 +179,21 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     if as_json:
         click.echo(found.to_json())
         return
-    digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
+    digits = {
+        "low": 2,
+        "high": 2,
+        "resolution": 2,
+        "p": 2,
+        "mean_rank": 3,
+        "difference": 3,
+        "microseconds": 3,
+    }
     rows = found.said
     text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], line_width(), digits)
     click.echo(text)
     sentences = [
-        *(found.conclusion, found.diagram.alt, found.how, found.meaning),
+        *filter(None, [found.conclusion, found.unresolved]),
+        *(found.diagram.alt, found.how, found.meaning),
         *(f"Note: {note}" for note in found.notes),
         *[f"No room for {', '.join(left_out)}; --json has all."] * bool(left_out),
     ]

@@ -5,14 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from flows.charts import Row
+from flows.scores import ranks_of
 from flows.tables.text import grouped
 from flows.views.answer import named
-from flows.views.views import Views
+from flows.views.views import Views, table_of
 from koco_stream.errors import nearest, refuse_first
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
+from koco_stream.types import Array
 
 ALL = "all"
 FIRST_HALF = "first-half"
@@ -218,3 +222,33 @@ def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[fl
     left = f"{len(every) - len(common):,} of {len(every):,} repeats are left out: {lacking}"
     of_all = {name: [one[key] for key in common] for name, one in scores.items()}
     return of_all, left if lacking else ""
+
+
+def table_of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
+    ranks = ranks_of(scores)
+    return table_of(
+        (
+            (
+                row["title"],
+                row["metric"],
+                row["learner"],
+                row["params"],
+                None if math.isinf(scores[b, k]) else sign_of(row["metric"]) * scores[b, k] + 0.0,
+                ranks[b, k],
+                len(row["scores"]),
+                row["failed"] or None,
+                row["seconds"] and 1e6 * row["seconds"],
+            )
+            for b, block in enumerate(blocks)
+            for k, row in enumerate(block)
+        ),
+        block=str,
+        metric=str,
+        learner=str,
+        params=str,
+        score=float,
+        rank=float,
+        repeats=int,
+        failed=str,
+        microseconds=float,
+    )

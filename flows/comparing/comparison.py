@@ -1,6 +1,5 @@
 """The comparison of learners over blocks: figures and tables."""
 
-import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -17,11 +16,18 @@ from flows.comparing.blocks import (
     Blocks,
     blocks_of,
     check_choices,
-    sign_of,
+    table_of_blocks,
     unfinished,
     views_to_compare,
 )
-from flows.comparing.words import MIN_BLOCKS, beaten, concluded, how_compared, weaknesses
+from flows.comparing.words import (
+    MIN_BLOCKS,
+    beaten,
+    concluded,
+    how_compared,
+    unresolved,
+    weaknesses,
+)
 from flows.pages import rendered
 from flows.views.views import table_of
 from koco_stream.errors import refuse_first
@@ -54,12 +60,15 @@ class Comparison:
         Nemenyi's, of mean ranks.
     summary : pyarrow.Table
         A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
-        `ties`, the mean `difference` from `low` to `high`, and `p` are against the best learner,
-        over the `compared` blocks, on which neither failed. `microseconds` are those of a round.
+        `ties`, the mean `difference` from `low` to `high`, its `resolution` and `p` are against the
+        best learner, over the `compared` blocks, on which neither failed. `microseconds` are those
+        of a round.
     pairs, blocks : pyarrow.Table
         A row for each pair, and for each block and learner.
     conclusion, how : str
         What may be concluded, and how configurations were chosen.
+    unresolved : str
+        Which differences are smaller than their resolution; empty if none is.
     notes : list of str
         What is left out, and what else weakens the conclusion.
     """
@@ -92,23 +101,33 @@ class Comparison:
         self.critical_difference = (
             statistics.critical_difference(len(order), self.n_blocks, alpha) if enough else None
         )
-        self.pairs = self._pairs(exact)
-        self.summary = self._summary(blocks, statistics.rounded(exact), ranks)
-        self.blocks = _of_blocks(blocks, statistics.rounded(exact))
+        repeats = [np.column_stack([row["scores"] for row in block]) for block in blocks]
+        self.pairs = self._pairs(exact, repeats)
+        self.summary = self._summary(blocks, repeats, statistics.rounded(exact), ranks)
+        self.blocks = table_of_blocks(blocks, statistics.rounded(exact))
         self.conclusion = concluded(self)
-        choices = max(block[0]["choices"] for block in blocks)
-        self.how = how_compared(self, choices, halved)
+        self.unresolved = unresolved(self)
+        self.how = how_compared(self, max(block[0]["choices"] for block in blocks), halved)
         lacking = [f"{one['title']}: {one['lacking']}" for one, *_ in blocks if one["lacking"]]
         self.notes = [*weaknesses(blocks), *found.left_out, *lacking, *notes]
 
-    def _pairs(self, exact: Array) -> pa.Table:
+    def _pairs(self, exact: Array, repeats: Sequence[Array]) -> pa.Table:
+        def between(scores: Array, one: int, other: int) -> Array:
+            return statistics.differences(scores[:, [one]], scores[:, other], self.relative)[:, 0]
+
         pairs = list(combinations(range(len(self.learners)), 2))
-        differences = [
-            statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
-            for one, other in pairs
-        ]
+        differences = [between(exact, *pair) for pair in pairs]
         alone = [statistics.wilcoxon(found) if self.friedman else None for found in differences]
         corrected = statistics.holm([p for p in alone if p is not None]) or alone
+        called = [p is not None and p <= self.alpha for p in corrected]
+        resolved = [
+            statistics.resolution(
+                found if self.friedman else found[:0],  # without a test it is over repeats
+                (between(block, *pair) for block in repeats),
+                self.alpha / (called.count(False) + is_called),  # Holm's, the others as found
+            )
+            for pair, found, is_called in zip(pairs, differences, called, strict=True)
+        ]
         return table_of(
             (
                 (
@@ -121,9 +140,10 @@ class Comparison:
                     p_alone,
                     p,
                     int(np.isfinite(exact[:, one] + exact[:, other]).sum()),
+                    *found,
                 )
-                for (one, other), difference, p_alone, p in zip(
-                    pairs, differences, alone, corrected, strict=True
+                for (one, other), difference, p_alone, p, found in zip(
+                    pairs, differences, alone, corrected, resolved, strict=True
                 )
             ),
             learner=str,
@@ -135,10 +155,13 @@ class Comparison:
             p_alone=float,
             p=float,
             compared=int,
+            resolution=float,
+            resolved_over=str,
         )
 
-    def _summary(self, blocks: Sequence[Sequence[Row]], scores: Array, ranks: Array) -> pa.Table:
-        repeats = [np.column_stack([row["scores"] for row in block]) for block in blocks]
+    def _summary(
+        self, blocks: Sequence[Sequence[Row]], repeats: Sequence[Array], scores: Array, ranks: Array
+    ) -> pa.Table:
         differences = statistics.bootstrap(repeats, 0, self.relative, self.alpha)
         first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0).tolist()
         pairs = {row["other"]: row for row in self.against_best}
@@ -152,6 +175,7 @@ class Comparison:
                     pair.get("wins"),
                     pair.get("ties"),
                     *(differences[k] if pair else (None, None, None)),
+                    pair.get("resolution"),
                     pair.get("p"),
                     pair.get("compared"),
                     sum(bool(row["failed"]) for row in mine),
@@ -170,6 +194,7 @@ class Comparison:
             difference=float,
             low=float,
             high=float,
+            resolution=float,
             p=float,
             compared=int,
             failed=int,
@@ -193,7 +218,10 @@ class Comparison:
             f" rank. Differences are means over the blocks on which neither failed, {kind},"
             f" positive where a learner is worse, with {100 * (1 - self.alpha):g} % bootstrap"
             " intervals over blocks and repeats. p is that of Wilcoxon's test against it, with"
-            " Holm's correction over all pairs."
+            " Holm's correction over all pairs. Resolution is the least difference that would have"
+            f" been called significant with power {statistics.POWER:g}: by that test, or where it"
+            " cannot reach the level with so few blocks, by the interval over orders and seeds of"
+            " each block, which says nothing of other datasets."
         )
 
     @property
@@ -247,38 +275,8 @@ class Comparison:
             summary=self.conclusion,
             rows=self.said,
             plots=[("", drawn(spec))],
-            notes=[f"{self.how} {self.meaning}", *self.notes],
+            notes=[*filter(None, [self.unresolved]), f"{self.how} {self.meaning}", *self.notes],
         )
-
-
-def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
-    ranks = statistics.ranks_of(scores)
-    return table_of(
-        (
-            (
-                row["title"],
-                row["metric"],
-                row["learner"],
-                row["params"],
-                None if math.isinf(scores[b, k]) else sign_of(row["metric"]) * scores[b, k] + 0.0,
-                ranks[b, k],
-                len(row["scores"]),
-                row["failed"] or None,
-                row["seconds"] and 1e6 * row["seconds"],
-            )
-            for b, block in enumerate(blocks)
-            for k, row in enumerate(block)
-        ),
-        block=str,
-        metric=str,
-        learner=str,
-        params=str,
-        score=float,
-        rank=float,
-        repeats=int,
-        failed=str,
-        microseconds=float,
-    )
 
 
 def compare(

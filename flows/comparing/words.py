@@ -82,8 +82,9 @@ def _leader(found: Comparison) -> str:
 def _too_few(found: Comparison) -> str:
     """A sentence, if no pair of learners could be told apart with so few blocks."""
     least = min(1.0, len(found.pairs) * least_p(found.n_blocks))
-    words = f" With so few blocks Wilcoxon's p-value is {least:.2g} at least."
-    return words if least > found.alpha else ""
+    return f" With so few blocks Wilcoxon's p-value is {least:.2g} at least." * (
+        least > found.alpha
+    )
 
 
 def listed(names: Sequence[str]) -> str:
@@ -127,6 +128,24 @@ def how_compared(found: Comparison, choices: int, halved: bool) -> str:
         f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"
         f" {counted(found.n_datasets, 'dataset')}, with {often} repeat{'s' * (most != 1)} (orders"
         f" and seeds) each, by {' or '.join(found.metrics)}. {chosen}{early * halved}"
+    )
+
+
+def unresolved(found: Comparison) -> str:
+    """A sentence, if a difference from the best learner is smaller than its resolution."""
+    below = {
+        pair["resolution"]: pair["resolved_over"]
+        for pair in found.against_best
+        if None not in (pair["resolution"], pair["difference"])
+        and abs(pair["difference"]) < pair["resolution"]
+    }
+    if not below:
+        return ""
+    ends = " to ".join(f"{one:.2g}" for one in sorted({min(below), max(below)}))
+    return (
+        f"Differences from {found.learners[0]} below {ends} cannot be resolved by"
+        f"{' the orders and seeds of' * ('repeats' in below.values())} these"
+        f" {counted(found.n_blocks, 'block')}."
     )
 
 

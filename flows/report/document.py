@@ -103,7 +103,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
         f"Sweep {sweep}",
         [chart for chart in charts[:1] if chart],
         rows=lines_of(sections),
-        note=f"{found.conclusion}\n{found.how}" if found else "",
+        note=f"{found.conclusion}\n{found.unresolved}\n{found.how}" if found else "",
         finding=sentence,
         facts=facts,
         flags=warnings_of(sections),

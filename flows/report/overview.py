@@ -12,7 +12,7 @@ from flows.charts import Chart, Row
 from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
-from flows.scores import bootstrap, least_p
+from flows.scores import bootstrap, wilcoxon
 from flows.tables.text import grouped, with_minus
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
@@ -117,11 +117,14 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
     if mean == 0 or low is None or high is None:
         return "equal"
     wins = int((pairs[:, 0] < pairs[:, 1]).sum())
-    n = len(pairs)
-    said = f"by {with_minus(low, 2)} to {with_minus(high, 2)}, best in {wins} of {n}"
+    said = f"by {with_minus(low, 2)} to {with_minus(high, 2)}, best in {wins} of {len(pairs)}"
     if low <= 0 or wins == 0:
         return f"no: {said}"
-    return f"likely: {said}, too few to be sure" if least_p(n) > LEVEL else f"yes: {said}"
+    return (
+        f"likely: {said}, too few to be sure"
+        if wilcoxon(pairs[:, 1] - pairs[:, 0]) > LEVEL  # as with fewer than six
+        else f"yes: {said}"
+    )
 
 
 def facts_of(sections: Sections) -> list[str]:

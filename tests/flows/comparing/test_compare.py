@@ -159,7 +159,7 @@ def test_result__is_the_same_from_python_in_a_notebook_and_in_a_terminal(store, 
     done = koco(*given, status=0)
     assert max(map(len, done.stdout.splitlines())) <= 100
     said = words(done.stdout)
-    for text in ("5 blocks", result.conclusion, result.how, result.meaning):
+    for text in (result.conclusion, result.unresolved, result.how, result.meaning):
         assert words(text) in said
     assert re.findall(r"(?m)^[A-Z]\w+", done.stdout.partition("\n\n")[0]) == result.learners
 
@@ -185,7 +185,9 @@ def test_report__has_the_comparison_as_text_table_and_pictures(store):
     [rows] = [one for one in tables_of(page).values() if one and "mean_rank" in one[0]]
     ranks = {row["learner"]: float(row["mean_rank"]) for row in rows}
     assert list(ranks.items()) == list(result.ranks.items())
-    assert result.conclusion in page.with_suffix(".md").read_text()
+    first_screen = page.with_suffix(".md").read_text().partition("\n## ")[0]
+    below = f"{result.conclusion}\n\nDifferences from {result.learners[0]} below "
+    assert below in first_screen
     [chart] = {one.title: one for one in page_of(store, "small").figures}["Comparison"].charts
     assert {row["learner"]: row["mean rank"] for row in chart.rows} == ranks
     assert "Comparison" not in {one.title for one in page_of(store, "more").figures}
@@ -514,6 +516,62 @@ def test_bootstrap__resamples_repeats_where_there_is_one_block_and_leaves_failur
     assert our.bootstrap(repeats, 0, False, 0.05)[1:] == [(2.0, 1.0, 3.0), (None, None, None)]
     worse = our.bootstrap([*repeats, np.array([[0.0, np.inf, 5.0]])], 0, False, 0.05)
     assert [mean for mean, *_ in worse] == [0.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "drawn"),
+    [
+        (6, 0.05, lambda draw, size: draw.standard_normal(size)),
+        (10, 0.05 / 3, lambda draw, size: draw.laplace(size=size)),
+        (14, 0.05, lambda draw, size: draw.exponential(size=size) - 1.0),
+    ],
+)
+def test_resolution__has_the_power_that_it_states_by_wilcoxons_test(n, level, drawn):
+    values = drawn(np.random.default_rng(0), (400, 3, n))
+    calls = [
+        our.wilcoxon(again + least) <= level and again.mean() + least > 0.0
+        for seen, *later in values
+        for least, _ in [our.resolution(seen, [], level)]
+        for again in later
+    ]
+    assert 0.75 <= np.mean(calls) <= 0.85
+
+
+@pytest.mark.parametrize(("n_blocks", "n_repeats"), [(1, 2), (1, 6), (4, 3)])
+def test_resolution__has_the_power_that_it_states_by_intervals(n_blocks, n_repeats):
+    values = np.random.default_rng(0).standard_normal((400, 5, n_blocks, n_repeats))
+    least = [our.resolution(np.zeros(n_blocks), seen, 0.05)[0] for seen in values[:, 0]]
+    errors = values.var(axis=3, ddof=1) / n_repeats
+    freedom = errors.sum(axis=2) ** 2 / (errors**2 / (n_repeats - 1)).sum(axis=2)
+    half = scipy.stats.t.ppf(0.975, freedom) * np.sqrt(errors.sum(axis=2)) / n_blocks
+    calls = np.array(least)[:, None] + values.mean(axis=(2, 3)) > half
+    assert 0.75 <= calls[:, 1:].mean() <= 0.85
+
+
+def test_resolution__of_equal_missing_and_too_few_values():
+    values = np.array([0.3, -0.1, 0.2, 0.15, -0.2, 0.25, 0.4])
+    found, over = our.resolution(values, [], 0.05)
+    assert our.resolution(np.array([*values, np.nan, -np.inf]), [], 0.05) == (found, "blocks")
+    assert our.resolution(-4.0 * values, [], 0.05) == (pytest.approx(4.0 * found), over)
+    for same in (0.1, 0.0):
+        assert our.resolution(np.full(6, same), [], 0.05) == (0.0, "blocks")
+        assert our.resolution(values[:5], [np.full(3, same)], 0.05) == (0.0, "repeats")
+    # where even six of six are not called; and a block on which a learner failed is left out
+    assert our.resolution(values[:6], [values, np.full(3, np.inf)], 0.03) == our.resolution(
+        values[:1], [values], 0.03
+    )
+    for repeats in ([values, values[:1]], [np.full(3, np.nan)], []):
+        assert our.resolution(values[:5], repeats, 0.05) == (None, None)
+
+
+def test_equal_learners__are_seldom_called_different():
+    draw = np.random.default_rng(0)
+    tables = [
+        [[one | {"scores": draw.random(2).tolist()} for one in block(k)] for k in range(8)]
+        for _ in range(120)
+    ]
+    found = [Comparison(Blocks(["A", "B", "C"], blocks, [])) for blocks in tables]
+    assert 1 <= sum(" is better " in one.conclusion for one in found) <= 0.065 * 120
 
 
 @given(

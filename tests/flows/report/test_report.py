@@ -395,6 +395,8 @@ def test_learners_that_tie__are_said_to(firsts, said, screen):
         ([0.1, 0.1], [0.1, 0.1], "equal"),
         ([0.1, 0.1, 0.1], [0.2, 0.2, 0.2], "likely: by 0.1 to 0.1, best in 3 of 3, too few"),
         ([0.1] * 6, [0.05, 0.2, 0.05, 0.2, 0.05, 0.21], "no: by "),
+        ([0.1] * 6, [0.2] * 6, "yes: by 0.1 to 0.1, best in 6 of 6"),
+        ([0.1] * 6, [0.2] * 5 + [0.09], "likely: by "),
     ],
 )
 def test_line__says_how_sure_the_best_is(mine, theirs, said):
