@@ -105,9 +105,7 @@ def of_lists(numbers: Callable[[list[list[float]]], Array], lists: pa.ChunkedArr
 
 
 class Friedman(NamedTuple):
-    """Friedman's chi-square, and the less conservative F of Iman and Davenport, with its p-value at
-    k − 1 and (k − 1)(n − 1) degrees.
-    """
+    """Friedman's chi-square, and the F of Iman and Davenport with its p-value."""
 
     chi_square: float
     f: float
@@ -138,8 +136,8 @@ def friedman(scores: Array) -> Friedman:
 def wilcoxon(differences: Array) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test of paired differences (n,).
 
-    It is exact also with ties, where SciPy's is not. Differences of 0 count half for each side, as
-    in Demšar's paper.
+    Exact also with ties, unlike SciPy's. Differences of 0 count half for each side, as in Demšar's
+    paper.
     """
     known = differences[~np.isnan(differences)]
     coarse = rounded(known, np.abs(known[np.isfinite(known)]).max(initial=0.0))  # so ties are equal
@@ -154,7 +152,7 @@ def wilcoxon(differences: Array) -> float:
 
 
 def sign_sums(ranks: Sequence[int] | Array) -> Array:
-    """Shares of the choices of signs whose positive ranks have the sum 0, 1, and so on."""
+    """Shares of the choices of signs by the sum of positive ranks, from 0."""
     shares = np.zeros(int(sum(ranks)) + 1)
     shares[0] = 1.0
     for rank in ranks:
@@ -205,8 +203,8 @@ def bootstrap(
     """Mean difference of each learner to the learner `best`, and both ends of its interval, or
     None.
 
-    `repeats` has scores (n_repeats, k) of each block. Percentiles at level 1 − `alpha`, of
-    resampled blocks and, within them, repeats.
+    `repeats` has scores (n_repeats, k) of each block. Percentiles of resampled blocks and, within
+    them, repeats.
     """
     draw = np.random.default_rng(SEED)
     n = len(repeats)
@@ -242,11 +240,9 @@ def resolution(
 ) -> tuple[float | None, str | None]:
     """The least difference that would have been called at a level with power 0.8, and over what.
 
-    It is over the differences of blocks if Wilcoxon's test of them can reach the level, and else
-    over those of the repeats in each block, of which there must be two. What a failed run makes
-    infinite or NaN is left out. What was observed is centred, resampled and shifted: each resample
-    has a least shift with which it is called. Its scale is as unsure as the number of values leaves
-    it; without that, resamples of few values are too narrow.
+    Over blocks if Wilcoxon's test of their differences can reach the level, else over each block's
+    repeats; None where there is one. Differences are centred, resampled and shifted; infinite ones
+    and NaN are left out.
     """
     is_tested = least_p(int(np.isfinite(differences).sum())) <= level
     finite = [one[np.isfinite(one)] for one in ([differences] if is_tested else repeats)]
@@ -261,18 +257,17 @@ def resolution(
 
 
 def _by_wilcoxon(values: Array, level: float, draw: np.random.Generator) -> Array:
-    """Least shifts of resamples, in the direction of the mean.
-
-    The negative rank sum is the number of negative means of two values, or of one twice (Tukey
-    1949); the test calls a sample in which it is at most `most`.
-    """
+    """Least shifts with which resamples are called, in the direction of the mean."""
     n = len(values)
     most = int((2.0 * sign_sums(range(1, n + 1)).cumsum() <= level).sum()) - 1
+    # The negative rank sum is the number of negative means of two values, or of one twice (Tukey
+    # 1949); a sample is called if it is at most `most`.
     one, other = np.triu_indices(n)
     centred = (values - values.mean()) * (1.0 if values.sum() >= 0.0 else -1.0)
     # noise of the mean's standard error gives resamples the variance of their population
     noise = draw.standard_normal((1 + 10 * RESAMPLES // n, n)) * centred.std(ddof=1) / math.sqrt(n)
     drawn = centred[draw.integers(n, size=noise.shape)] + noise
+    # without a scale as unsure as n values leave it, resamples of few would be too narrow
     freedom = OF_BLOCKS * (n - 1)
     drawn *= np.sqrt(freedom / draw.chisquare(freedom, (len(drawn), 1)))
     means = (np.take(drawn, one, axis=1) + np.take(drawn, other, axis=1)) / 2.0
@@ -280,7 +275,7 @@ def _by_wilcoxon(values: Array, level: float, draw: np.random.Generator) -> Arra
 
 
 def _by_interval(groups: Sequence[Array], level: float, draw: np.random.Generator) -> Array:
-    """Least means of groups that their t interval, after Satterthwaite 1946, has above 0."""
+    """Least means of groups that have a t interval (Satterthwaite 1946) above 0."""
     from scipy.special import stdtrit  # its import takes half a second
 
     variances = np.array([one.var(ddof=1) / len(one) for one in groups])

@@ -68,7 +68,7 @@ class Comparison:
     conclusion, how : str
         What may be concluded, and how configurations were chosen.
     unresolved : str
-        Which differences are smaller than their resolution; empty if none is.
+        Which differences are below their resolution.
     notes : list of str
         What is left out, and what else weakens the conclusion.
     """

@@ -132,7 +132,7 @@ def how_compared(found: Comparison, choices: int, halved: bool) -> str:
 
 
 def unresolved(found: Comparison) -> str:
-    """A sentence, if a difference from the best learner is smaller than its resolution."""
+    """A sentence, if differences from the best are below their resolution."""
     below = {
         pair["resolution"]: pair["resolved_over"]
         for pair in found.against_best
