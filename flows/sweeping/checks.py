@@ -66,14 +66,13 @@ class CheckedSweep:
         errors = partial(halving.measured, self.request.store, errors=True)
         if search and spaces:
             return batches(self.runs, spaces, search, errors)
-        given = (self.runs, self.sizes, self.halving, losses, decisions)
-        if isinstance(self.halving, halving.Race):
-            return halving.stages(*given, errors, self.largest_loss)
+        scores = errors if isinstance(self.halving, halving.Race) else None
+        given = (self.runs, self.sizes, self.halving, losses, decisions, scores, self.largest_loss)
         return halving.stages(*given)
 
     def largest_loss(self, run: Run) -> float:
-        """The most that a race compares in a round: an error, or the loss of a real target as far
-        as can be from the clip.
+        """The most that a race compares in a round: an error, or a real target's loss at the
+        clip.
         """
         manifest = self.manifests[run.stream.dataset]
         if manifest.task == "classification" or run.stream.positive_class is not None:

@@ -38,8 +38,8 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
         return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
     def n_going(self, ranked: Sequence[float], rounds: float, comparisons: int) -> int:
-        """How many of the configurations with these mean losses, the best first, go on: after so
-        many `rounds` of losses of at most 1, with so many `comparisons` in the sweep.
+        """How many of these mean losses, the best first, go on, after so many `rounds` of losses of
+        at most 1, with so many `comparisons` in the sweep.
         """
         return math.ceil(len(ranked) / self.factor)
 
@@ -54,9 +54,8 @@ class Race(Halving, extra="forbid", strict=True, frozen=True):
 
     For losses in [0, 1], a difference d of mean μ given the past, and ψ(λ) = −log(1 − λ) − λ, the
     product of exp(λ(d − μ) − ψ(λ)d²) is a supermartingale (Fan, Grama and Liu, 2015; Howard et al.,
-    2021, with 0 for the predictable mean). Here it is mixed over λ, and Σd² is at most the sum of
-    both losses: so nothing of a round is needed but what runs sum anyway. In equal losses, several
-    seeds of an order are their mean, and the orders a sequence, round by round.
+    2021). It is mixed over λ, and Σd² is at most the sum of both losses, which runs have. Seeds of
+    an order are averaged; the orders are one sequence, round by round.
     """
 
     factor: int = Field(default=2, ge=2)
@@ -71,9 +70,7 @@ class Race(Halving, extra="forbid", strict=True, frozen=True):
 
 
 def evidence(losses: float, least: float) -> float:
-    """The log of the mixed product at μ = 0, for the sums of two sequences of losses in [0, 1]; it
-    grows with the first.
-    """
+    """The log of the mixed product at μ = 0 for two sums of losses; it grows with the first."""
     squares = np.log1p(-WAGERS) + WAGERS
     found = np.logaddexp.reduce(WAGERS * (losses - least) + squares * (losses + least))
     return float(found) - math.log(WAGERS.size)
