@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from koco_stream.batch import Batch as Batch
     from koco_stream.classifier import Classifier as Classifier
     from koco_stream.errors import WrongInput as WrongInput
-    from koco_stream.learners import Learner as Learner
-    from koco_stream.learners import Mixture as Mixture
-    from koco_stream.learners import load as load
+    from koco_stream.learners import Learner as Learner, Mixture as Mixture, load as load
     from koco_stream.learners.registry import *  # noqa: F403
     from koco_stream.streams.opened import stream as stream
 

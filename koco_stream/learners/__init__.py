@@ -5,18 +5,17 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner as Learner
 from koco_stream.learners.mixture import Mixture as Mixture
-from koco_stream.learners.named import LEARNERS as LEARNERS
-from koco_stream.learners.named import AnyLearner as AnyLearner
-from koco_stream.learners.named import learner_called as learner_called
-from koco_stream.learners.named import learner_named as learner_named
-from koco_stream.learners.references import Reference as Reference
-from koco_stream.learners.references import shown_name as shown_name
+from koco_stream.learners.named import (
+    LEARNERS as LEARNERS,
+    AnyLearner as AnyLearner,
+    learner_called as learner_called,
+    learner_named as learner_named,
+)
+from koco_stream.learners.references import Reference as Reference, shown_name as shown_name
 from koco_stream.learners.registry import *  # noqa: F403
 from koco_stream.learners.saved import read_model, revived
 from koco_stream.learners.scan import Algorithm as Algorithm
-from koco_stream.learners.spec import Public as Public
-from koco_stream.learners.spec import Shared as Shared
-from koco_stream.learners.spec import StreamSize as StreamSize
+from koco_stream.learners.spec import Public as Public, Shared as Shared, StreamSize as StreamSize
 
 LEARNERS[Mixture.__name__] = Mixture
 

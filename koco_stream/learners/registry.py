@@ -1,4 +1,4 @@
-"""The library's learners, a line each, in the order in which they are listed."""
+"""The library's learners, in the order in which they are listed."""
 
 # ruff: noqa: I001
 from koco_stream.learners.linear.ogd import OGD as OGD
@@ -9,16 +9,19 @@ from koco_stream.learners.linear.coin import Coin as Coin
 from koco_stream.learners.linear.oja_son import OjaSON as OjaSON
 from koco_stream.learners.linear.ons import ONS as ONS
 from koco_stream.learners.linear.rp_son import RPSON as RPSON
-from koco_stream.learners.linear.fd_learners import FDSON as FDSON
-from koco_stream.learners.linear.fd_learners import RFDSON as RFDSON
-from koco_stream.learners.linear.fd_learners import SAdaGrad as SAdaGrad
-from koco_stream.learners.linear.fd_learners import AdaFD as AdaFD
+from koco_stream.learners.linear.fd_learners import (
+    FDSON as FDSON,
+    RFDSON as RFDSON,
+    SAdaGrad as SAdaGrad,
+    AdaFD as AdaFD,
+)
 from koco_stream.learners.kernel.kors import KORS as KORS
-from koco_stream.learners.kernel.pros_n_kons import PROSNKONS as PROSNKONS
-from koco_stream.learners.kernel.pros_n_kons import CONKONS as CONKONS
-from koco_stream.learners.kernel.pros_n_kons import BKONS as BKONS
-from koco_stream.learners.kernel.kons import KONS as KONS
-from koco_stream.learners.kernel.kons import SketchedKONS as SketchedKONS
+from koco_stream.learners.kernel.pros_n_kons import (
+    PROSNKONS as PROSNKONS,
+    CONKONS as CONKONS,
+    BKONS as BKONS,
+)
+from koco_stream.learners.kernel.kons import KONS as KONS, SketchedKONS as SketchedKONS
 from koco_stream.learners.kernel.norma import NORMA as NORMA
 from koco_stream.learners.kernel.fogd import FOGD as FOGD
 from koco_stream.learners.kernel.nogd import NOGD as NOGD

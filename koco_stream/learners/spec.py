@@ -13,9 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
-from koco_stream.learners.parameter import NEVER as NEVER
-from koco_stream.learners.parameter import Parameter as Parameter
-from koco_stream.learners.parameter import Value as Value
+from koco_stream.learners.parameter import NEVER as NEVER, Parameter as Parameter, Value as Value
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, STEP_SCHEDULES, curvature_of
 from koco_stream.types import Array
 

@@ -37,8 +37,7 @@ import scipy.stats
 import yaml
 
 import koco_stream
-from docs.pages import INSIDE, written
-from docs.pages import PAGES as MADE
+from docs.pages import INSIDE, PAGES as MADE, written
 from flows.cli import koco
 from flows.report.papers.benchmark import KEPT
 from flows.sweeping.halving import Halving, Race

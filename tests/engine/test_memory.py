@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream import CONKONS, KONS, KORS, PKAWV, SketchedKONS
 from koco_stream.engine import limits

@@ -10,12 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from flows.cli import COMMANDS, outcome_of
-from flows.cli import koco as command
+from flows.cli import COMMANDS, koco as command, outcome_of
 from storage.store import open_store
 from tests.helpers.in_process import commands
-from tests.helpers.sweeps import koco as koco_process
-from tests.helpers.sweeps import written
+from tests.helpers.sweeps import koco as koco_process, written
 
 OGD = '[[learner]]\nname = "OGD"'
 

@@ -4,8 +4,7 @@ without it.
 
 import numpy as np
 import pytest
-from river import checks as river_checks
-from river import evaluate, metrics
+from river import checks as river_checks, evaluate, metrics
 
 from koco_stream import CONKONS, FOGD, OGD, ONS, Classifier, OjaSON
 from koco_stream.river import RiverClassifier, RiverRegressor

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.metrics.tally import losses_and_classes, tally

@@ -4,8 +4,7 @@ against exact counts of eigenvalues where the spectrum is graded."""
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from koco_stream.numerics import rank_one
 from koco_stream.numerics.rank_one import add_outer_product, scratch_rows

@@ -8,8 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from koco_stream.learners import learner_named
 from koco_stream.runs.cost_model import RUN_SECONDS, Costs, DataSize, Timing, pass_bytes, timing_key

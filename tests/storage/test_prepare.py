@@ -18,8 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sparse
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from sklearn.utils import murmurhash3_32
 
 import storage.dataset

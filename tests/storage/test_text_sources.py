@@ -17,14 +17,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from storage.preparing.prepare import prepare_file
-from storage.sources.documents import MOST_DOCUMENT_BYTES as MOST
-from storage.sources.documents import documents_source
+from storage.sources.documents import MOST_DOCUMENT_BYTES as MOST, documents_source
 from storage.sources.reading import FORMATS, source_of
 from storage.sources.source import MISSING_CHOICES, Reading, concatenated
 from storage.sources.text.source import DECLINED, checked_lines, text_of

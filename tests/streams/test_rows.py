@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 import sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream.streams.inputs import as_labels, as_rows
 from tests.helpers.refusal import refusal

@@ -13,8 +13,7 @@ from itertools import combinations_with_replacement, permutations, product
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 import flows

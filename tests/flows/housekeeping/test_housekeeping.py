@@ -15,8 +15,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cluster.clusters import cluster_named
 from flows.housekeeping import dataset_removal, sweep_removal

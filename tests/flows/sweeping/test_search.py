@@ -17,8 +17,7 @@ from unittest import mock
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import flows.sweeping.planning
 from flows.sweeping.file import read_sweep

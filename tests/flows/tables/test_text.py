@@ -7,8 +7,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from flows.commands.data import labels_of
 from flows.commands.sweep import in_words

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 import flows
 from flows.comparing.blocks import WITHOUT_PREDICTIONS

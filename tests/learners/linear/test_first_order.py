@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream import NAG, FTRLProximal
 from koco_stream.losses import OF_REAL_LABELS

@@ -5,8 +5,7 @@ when it is next seen, against a literal sketch of all features that does everyth
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from koco_stream import OjaSON
 from koco_stream.learners.linear import oja_son
