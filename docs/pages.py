@@ -292,7 +292,7 @@ INSIDE = {
     "architecture.md": {
         "rooms": rooms_part,
         "lines": lines_part,
-        **{name: lambda name=name: [walks()[name]] for name in ("row", "sweep", "prepare")},
+        **{name: lambda name=name: [walks()[name]] for name in ("row", "sweep")},
     },
 }
 MADE = "<!-- made by docs/pages.py -->"
