@@ -6,11 +6,6 @@ Everything that selects or averages runs reads them. Each view may be queried wi
     views.table("SELECT learner, params, merit FROM best WHERE stream = ?", ["year, shuffled"])
     views.rows("FROM configurations WHERE whole")
     views.table("SELECT c.* FROM curves c WHERE run_id IN (SELECT unnest(run_ids) FROM best)")
-
-The views are `runs`, `members` (`sweep`, `run_id`), `configurations`, `best` (the best one of each
-stream and learner), `curves`, `windows` and `predictions`. A configuration has `repeats`, of which
-`n_runs` ended well, means such as `mean_loss_mean`, and `merit`, by which it is chosen: less is
-better.
 """
 
 import re

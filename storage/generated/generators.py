@@ -50,13 +50,8 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
     Every round has the same unit vector x, whose entries are 1/√n_features. The label is −C in odd
     rounds and +C in even ones, where C is `clip`.
 
-    For the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
-
-    - the best weight in hindsight is 0 for an even T, with the loss TC²; for an odd T it predicts
-      −C/T, with the loss TC² − C²/T;
-    - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 +
-      T/α);
-    - R_D = 0, and R_G ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (docs/errata.md, K15).
+    For the squared loss, σ = η = 1/(8C²), k(x, x) = 1 and an even number of rounds the best weight
+    in hindsight is 0; τ_{t,t}(α) = 1/(t + α), and the regret is that of docs/errata.md, K15.
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
     return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)

@@ -1,8 +1,7 @@
 """Synthetic streams of any size, generated block by block, each block from a counter.
 
 The rows of a block depend only on the parameters and the block's number, so a stream takes the
-memory of a block, and any process can generate any block. Two streams resemble real datasets in
-size and shape, but the data are not real.
+memory of a block, and any process can generate any block.
 """
 
 import math
