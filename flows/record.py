@@ -1,9 +1,8 @@
-"""Records: what a sweep came to in one file, from which anyone can compute any run again.
+"""Records: what a sweep came to in one file, from which any run can be computed again.
 
-A record is a table file with a row for each run that has ended by itself: all columns of the table
-`runs`, and its curve and windows. Its footer has the sweep file, the datasets' manifests but for
-their shards, the versions and the processor of the machine that wrote it, and which columns are
-measured: a run does not determine them.
+A record is a table file with a row for each run that ended by itself: all columns of `runs`, and
+its curve and windows. Its footer has the sweep file, the manifests, the versions and the processor,
+and which columns are measured: a run does not determine them.
 """
 
 import json
@@ -66,9 +65,7 @@ def write_record(store: str, name: str, file: str, nested: bool = True) -> int:
 
 
 def check_record(file: str, store: str, sample: int, seed: int, cell: str | None) -> dict[str, Any]:
-    """Compute `cell` again, or a sample of the runs whose datasets are generated or in the store:
-    what that finds, and each difference.
-    """
+    """Compute `cell` again, or a sample of the runs whose datasets are generated or in `store`."""
     table = read_table(store_path(file))
     about = json.loads((table.schema.metadata or {}).get(ABOUT, "null"))
     refuse_first([(not about, f"{file} is no record; koco record writes one")])

@@ -200,8 +200,8 @@ def reproduce(
 def record(name: str, file: str, store: str, no_curves: bool) -> None:
     """Write what SWEEP came to into FILE, a record that koco check checks.
 
-    It is one Parquet file with the runs, their curves and windows, the sweep file, the manifests of
-    the datasets and the versions. Runs that failed or were stopped are not in it.
+    It is one Parquet file with the runs that did not fail and were not stopped, their curves and
+    windows, the sweep file, the datasets' manifests and the versions.
 
     \b
     Example:
@@ -233,9 +233,9 @@ def record(name: str, file: str, store: str, no_curves: bool) -> None:
 def check(file: str, store: str, as_json: bool, **asked: Any) -> None:
     """Compute runs of the record FILE again, and compare all that a run determines.
 
-    With the same versions and processor, numbers must be equal to the bit, otherwise in six digits;
-    docs/results.md says what may differ. Generated datasets are made in the store, others must be
-    there. A learner of your own is read beside FILE. Exit status 1 if a number differs.
+    Numbers must be equal to the bit, or with other versions or another processor in six digits;
+    docs/results.md says more. Generated datasets are made in the store, others must be there. A
+    learner of your own is read beside FILE. Exit status 1 if a number differs.
 
     \b
     Example:

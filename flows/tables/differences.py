@@ -1,14 +1,13 @@
-"""What differs between rows that were kept and rows computed now: to the bit, or but for the digits
-that hold with other versions or on another processor.
+"""What differs between rows that were kept and rows computed now: to the bit, or beyond what other
+versions or another processor may change.
 
-Then these may differ, in a row (of a run, a point of a curve, a window) that stands for n rounds:
+In a row (of a run, a point of a curve, a window) of n rounds that is:
 
-- counts of mistakes, points of dictionaries and doubtful rounds: by 2, or n/10,000 if that is more,
-  because a prediction close to 0 may fall on its other side;
-- error rates: by that over n, and metrics that end at 1 by ten times that;
-- the regret: by 1e-6 of the cumulative loss, of which it is a difference;
-- losses and all other numbers: by 1e-6 of themselves;
-- the text of an error.
+- counts of mistakes, points of dictionaries and doubtful rounds: 2, or n/10,000 if that is more, as
+  a prediction close to 0 may fall on its other side;
+- error rates: that over n; metrics that end at 1: ten times that;
+- the regret: 1e-6 of the cumulative loss, of which it is a difference;
+- all other numbers: 1e-6 of themselves; and the text of an error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

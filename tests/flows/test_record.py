@@ -7,7 +7,8 @@ from math import inf, nan, nextafter
 import pyarrow as pa
 import pytest
 
-from flows.record import ABOUT, least_found, write_record
+from flows.record import ABOUT, check_record, least_found, write_record
+from flows.report.papers.benchmark import KEPT
 from flows.tables.differences import differences
 from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import read_table, write_tables
@@ -128,3 +129,8 @@ def test_file__that_is_cut_or_altered_or_no_record__is_refused(record, cut, said
     assert said in command("check", record, "--cell", "x", status=2).stderr
     for runs in (record.parent / "store" / "results" / "runs").iterdir():
         assert "is no record" in command("check", runs, status=2).stderr
+
+
+def test_record_of_the_benchmark__five_runs_that_need_no_download_come_out_again(tmp_path):
+    done = check_record(str(KEPT.with_name("record.parquet")), str(tmp_path / "store"), 5, 0, None)
+    assert (done["checked"], done["differences"]) == (5, [])
