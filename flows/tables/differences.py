@@ -1,13 +1,5 @@
 """What differs between rows that were kept and rows computed now: to the bit, or beyond what other
 versions or another processor may change.
-
-In a row (of a run, a point of a curve, a window) of n rounds that is:
-
-- counts of mistakes, points of dictionaries and doubtful rounds: 2, or n/10,000 if that is more, as
-  a prediction close to 0 may fall on its other side;
-- error rates: that over n; metrics that end at 1: ten times that;
-- the regret: 1e-6 of the cumulative loss, of which it is a difference;
-- all other numbers: 1e-6 of themselves; and the text of an error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +23,11 @@ def differences(
             yield name, one, other
 
 
+# In a row (of a run, a point of a curve, a window) of n rounds, these may be others elsewhere:
+# counts by 2, or n/10,000 if that is more, as a prediction close to 0 may fall on its other side;
+# error rates by that over n, and metrics that end at 1 by ten times that; the regret by 1e-6 of the
+# cumulative loss, of which it is a difference; all other numbers by 1e-6 of themselves; and the
+# text of an error.
 def _near(name: str, kept: Any, found: Any, row: Mapping[str, Any]) -> bool:
     if {type(kept), type(found)} - {int, float}:
         return name == "error" and None not in (kept, found)
