@@ -184,13 +184,15 @@ class Chart:
                 "encoding": {**shared, "strokeDash": dash, "order": {"field": self.field(self.x)}},
                 "transform": [{"filter": of}],
             }
-        pointed = {"param": "near", "value": 140, "empty": False}
         yield {
             "mark": MARKS["point"],
             "encoding": {
                 **shared,
                 "shape": scaled["shape"],
-                "size": {"condition": pointed, "value": 14 if is_line else 60},
+                "size": {
+                    "condition": {"param": "near", "value": 140, "empty": False},
+                    "value": 14 if is_line else 60,
+                },
             },
         }
         tooltip = [
@@ -286,5 +288,8 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
 def library() -> str:
     import vl_convert
 
-    bundle = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
-    return computed_once("charts", version("vl-convert-python"), bundle)
+    return computed_once(
+        "charts",
+        version("vl-convert-python"),
+        partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;"),
+    )

@@ -247,8 +247,9 @@ def ranks_of(tables: Iterable[pa.Table]) -> list[tuple[str, float]]:
     found = list[tuple[str, float]]()
     for table in tables:
         times = table.column("finished_at").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-        settled = pc.is_in(table.column("status"), pa.array(SETTLED))
-        ranks = pc.if_else(settled, math.inf, times.fill_null(0))
+        ranks = pc.if_else(
+            pc.is_in(table.column("status"), pa.array(SETTLED)), math.inf, times.fill_null(0)
+        )
         found += zip(table.column("run_id").to_pylist(), ranks.to_pylist(), strict=True)
     return found
 

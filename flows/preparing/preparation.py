@@ -135,8 +135,9 @@ def _fetch(
     say(f"downloading {address.url}")
     try:
         with BytesProgress() as progress:
-            step = partial(progress.step, "downloading")
-            return fetch.fetch(address.url, expected, folder, step, name=name)
+            return fetch.fetch(
+                address.url, expected, folder, partial(progress.step, "downloading"), name=name
+            )
     except fetch.Gone as error:
         raise WrongInput(f"{error}. {how_to_get(entry)}") from None
     except fetch.WrongChecksum as error:

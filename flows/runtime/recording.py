@@ -120,6 +120,7 @@ def artifact(kind: str, name: str, content: Callable[[], Any], *files: str) -> N
 
     links = [f"[{path}]({path if '://' in path else f'file://{quote(path)}'})" for path in files]
     key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    make = getattr(artifacts, f"create_{kind}_artifact")
-    made = partial(make, content(), key, "\n\n".join(links) or None)
+    made = partial(
+        getattr(artifacts, f"create_{kind}_artifact"), content(), key, "\n\n".join(links) or None
+    )
     _outcome(flow_run, lambda: None, lambda _: made())

@@ -163,8 +163,9 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
             try:
                 if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
                     raise ValueError
-                clock = CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
-                asyncio.run(clock.get_dates(1))
+                asyncio.run(
+                    CronSchedule(cron=schedule.cron, timezone=schedule.timezone).get_dates(1)
+                )
             except ValueError:  # also of a time that never comes, such as the 30th of February
                 raise WrongInput(
                     f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"

@@ -53,8 +53,10 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
     For the squared loss, σ = η = 1/(8C²), k(x, x) = 1 and an even number of rounds the best weight
     in hindsight is 0; τ_{t,t}(α) = 1/(t + α), and the regret is that of docs/errata.md, K15.
     """
-    X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
-    return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)
+    return dense_piece(
+        np.where(np.arange(n_rows) % 2 == 0, -clip, clip),
+        np.full((n_rows, n_features), 1.0 / np.sqrt(n_features)),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -203,8 +205,10 @@ def synthetic_source(generator: str, given: dict[str, Any]) -> Source:
     """Raises `WrongInput` for incompatible parameters."""
     own = inspect.signature(GENERATORS[generator]).parameters
     values = all_values(generator, given)
-    made = GENERATORS[generator](**{name: values[name] for name in own})
-    return replace(made, origin=_origin(generator, given))
+    return replace(
+        GENERATORS[generator](**{name: values[name] for name in own}),
+        origin=_origin(generator, given),
+    )
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:
@@ -236,8 +240,9 @@ def prepare_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> 
     # "none" if the generator scales its rows itself
     scale = "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
     how = Preparing(task=ABOUT[generator][0], scale=scale)
-    source = synthetic_source(generator, given)
-    return prepare_source(store, synthetic_name(generator, given), source, how)
+    return prepare_source(
+        store, synthetic_name(generator, given), synthetic_source(generator, given), how
+    )
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -183,8 +183,10 @@ def without_missing(
     # only columns have missing values, and it is known by now how many features they are
     assert isinstance(source, ColumnSource)
     d = source.n_features or 0
-    counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
-    n_missing = sum(counts, np.zeros(d, np.int64))
+    n_missing = sum(
+        parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks]),
+        np.zeros(d, np.int64),
+    )
     features = np.flatnonzero(n_missing)
     if not features.size:
         return replace(source, done=(*source.done, "no value is missing")), chunks
@@ -197,8 +199,9 @@ def without_missing(
         for j, value in zip(features, values.tolist(), strict=True)
     )
     done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
-    filled = Chunks(parallel_map(partial(holes.filled, values), chunks.chunks))
-    return replace(source, done=tuple(done)), filled
+    return replace(source, done=tuple(done)), Chunks(
+        parallel_map(partial(holes.filled, values), chunks.chunks)
+    )
 
 
 def _means(

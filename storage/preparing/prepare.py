@@ -106,8 +106,9 @@ def prepare_source(
             chunks = Chunks(read_chunks(source, scratch, how))
             known = known_rows(pairwise(chunks.firsts), chunks.n_rows, how.scale_rows)
             source, chunks = without_missing(source, chunks, known, how.parallel_map)
-            manifest = write_shards(name, source, chunks, how, shards)
-            return publish(root, shards, manifest, how.parallel_map)
+            return publish(
+                root, shards, write_shards(name, source, chunks, how, shards), how.parallel_map
+            )
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

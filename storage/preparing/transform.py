@@ -235,8 +235,11 @@ def row_numbers(rows: Piece) -> Array:
 
 def square_norms(rows: Piece) -> Array:
     """Summed in the order of a row's values."""
-    squares = rows.values.astype(np.float64, copy=False) ** 2
-    return np.bincount(row_numbers(rows), weights=squares, minlength=rows.n_rows)
+    return np.bincount(
+        row_numbers(rows),
+        weights=rows.values.astype(np.float64, copy=False) ** 2,
+        minlength=rows.n_rows,
+    )
 
 
 def without_zeros(rows: Piece) -> Piece:

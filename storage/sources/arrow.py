@@ -50,8 +50,11 @@ def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
 
 
 def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> None:
-    nulls = column.is_null().to_numpy(zero_copy_only=False)
-    refuse(nulls, locate, lambda _: f"{what} is null; {remedy}")
+    refuse(
+        column.is_null().to_numpy(zero_copy_only=False),
+        locate,
+        lambda _: f"{what} is null; {remedy}",
+    )
 
 
 def absent(column: pa.Array) -> Array:

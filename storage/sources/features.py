@@ -232,8 +232,9 @@ class ColumnSource(Source):
                 of_text = [in_parts(text, parts) or missing for text in rows.texts[k]]
                 column = np.array(of_text).reshape(-1, len(parts))[column.astype(int)]
             columns.append(column)
-        values = np.column_stack(columns) if choice.dates else rows.values
-        return replace(rows, labels=labels, values=values)
+        return replace(
+            rows, labels=labels, values=np.column_stack(columns) if choice.dates else rows.values
+        )
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
         """Rows are left out where `whole` (n,) is false."""

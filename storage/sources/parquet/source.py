@@ -57,8 +57,9 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
             _check_column(path, schema.field(names[k]), kinds[k])
     by_type = [k for k in columns if is_text(kinds[k])]
     choice = with_kinds(choice, first_of, reading.labels is not None, by_type)
-    fields = column_fields(paths, "parquet", choice, reading)
-    return FlatTable(**fields, texts=tuple(names[k] for k in by_type))
+    return FlatTable(
+        **column_fields(paths, "parquet", choice, reading), texts=tuple(names[k] for k in by_type)
+    )
 
 
 @dataclass(kw_only=True)
