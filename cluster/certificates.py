@@ -179,13 +179,6 @@ LINKS: dict[str, object] = {
     # a connection may fail for so long without loss; then the worker's cohorts are run by others
     "distributed.comm.timeouts.tcp": "60s",
 }
-SCHEDULER_SETTINGS: dict[str, object] = {
-    **LINKS,
-    **settings_of(("distributed.scheduler.worker-saturation",)),
-    # the scheduler gives up a worker that sends no heartbeat for so long
-    "distributed.scheduler.worker-ttl": "5 minutes",
-}
-WORKER_SETTINGS: dict[str, object] = {**LINKS, **settings_of(("distributed.worker.memory.",))}
 
 
 def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
@@ -200,10 +193,16 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
     )
     return {
         "scheduler": shown(
-            SCHEDULER_SETTINGS, [*scheduler.split(), *tls_words(folder, "scheduler")]
+            {
+                **LINKS,
+                **settings_of(("distributed.scheduler.worker-saturation",)),
+                # the scheduler gives up a worker that sends no heartbeat for so long
+                "distributed.scheduler.worker-ttl": "5 minutes",
+            },
+            [*scheduler.split(), *tls_words(folder, "scheduler")],
         ),
         "worker": shown(
-            WORKER_SETTINGS,
+            {**LINKS, **settings_of(("distributed.worker.memory.",))},
             [*worker.split(), *LOOPBACK_PAGE, *PRELOADS, *tls_words(folder, "worker")],
         ),
         "sweep": f"koco sweep SPEC --store STORE --cluster {shlex.quote(address)} --certificates"

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
+from unittest.mock import patch
 
 import dask
 import yaml
@@ -18,22 +19,10 @@ from distributed import Client, LocalCluster, Security
 from cluster.jobs import job_cluster, job_script
 from cluster.kubernetes import manifest, pod_cluster
 from cluster.machine import worker_bytes
-from cluster.site import (
-    ADDRESS,
-    LOCAL,
-    ONE_THREAD,
-    QUIET,
-    SETTINGS,
-    JobSite,
-    KubernetesSite,
-    check_where,
-    read_site,
-)
+from cluster.site import ADDRESS, LOCAL, SETTINGS, JobSite, KubernetesSite, check_where, read_site
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.cache import private_folder
-
-UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
 
 
 def cluster_named(
@@ -150,11 +139,9 @@ def capacity(name: str, workers: int, client: Client | None = None) -> tuple[int
     wait_for_worker(client)
     there = workers_of(client).values()
     return sum(w["nthreads"] for w in there), min(
-        (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in there
+        (w["memory_limit"] or 1 << 50) // w["nthreads"]
+        for w in there  # many bytes for no limit
     )
-
-
-AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
 
 
 @contextmanager
@@ -165,8 +152,9 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
     are allowed on top.
     """
     with (
-        environment_kept(),
         dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
+        # Dask sets the variables meant for its workers in this process too, and leaves them there
+        patch.dict(os.environ),
         started(workers, worker_bytes(workers) + mapped_bytes) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -175,20 +163,7 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
         finally:
             # Dask fails to close a worker that it is just starting again
             with suppress(TimeoutError):
-                client.wait_for_workers(workers, AGAIN_WITHIN)
-
-
-@contextmanager
-def environment_kept() -> Iterator[None]:
-    """Dask sets the variables meant for its workers in this process too, and leaves them there."""
-    names = (*ONE_THREAD, *QUIET)
-    before = {name: os.environ[name] for name in names if name in os.environ}
-    try:
-        yield
-    finally:
-        for name in names:
-            os.environ.pop(name, None)
-        os.environ.update(before)
+                client.wait_for_workers(workers, timeout=10.0)
 
 
 def started(workers: int, limit: int, starts: int = 3) -> LocalCluster:

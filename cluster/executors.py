@@ -102,8 +102,7 @@ class Executor:
                     self._poll(self.client)
                 self._submit()
                 with suppress(queue.Empty):
-                    timeout = POLL_SECONDS if self.under_way else 0.0
-                    self._receive(*self.ended.get(timeout=timeout))
+                    self._receive(*self.ended.get(timeout=POLL_SECONDS if self.under_way else 0.0))
         finally:
             for _, _, future in self.under_way.values():
                 future.cancel()
@@ -141,10 +140,14 @@ class Executor:
                 )
         if gone := joined - self.known - set(client.nthreads()):
             self.known |= gone
-            why = "its log says why; a worker needs koco_stream, of the same version as here"
             _say(
                 "are gone before they could be checked",
-                {address: [why] for address in sorted(gone)},
+                {
+                    address: [
+                        "its log says why; a worker needs koco_stream, of the same version as here"
+                    ]
+                    for address in sorted(gone)
+                },
             )
 
     def _submit(self) -> None:

@@ -46,13 +46,8 @@ DIRECTIVES = {
     "sge": ("#$", ""),
     "lsf": ("#BSUB", "koco-%J.{}"),
 }
-PLACEHOLDER = "tcp://SCHEDULER:PORT"  # address in a script that is only printed
-# a worker closes a tenth of the walltime before its end, within these limits in seconds
-LEAVE_BEFORE = (10, 300)
 POLL_SECONDS = 5.0  # interval between listings of the queue, each of which covers all jobs
 ANSWER_SECONDS = 60.0
-# no more jobs are submitted after this multiple of the most jobs ended in a row without a worker
-USELESS = 3
 
 # Commands that list the user's unfinished jobs, one a line that begins with the job's number.
 LISTINGS = {
@@ -63,7 +58,6 @@ LISTINGS = {
     "sge": "qstat -u {user}",
     "lsf": "bjobs -noheader -u {user} -o jobid",
 }
-NONE_LEFT = "No unfinished job found"  # LSF's message for an empty list, with an error status
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
@@ -71,7 +65,8 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     extra = {
         # repeated here, where it takes precedence
         "--memory-limit": str(site.worker_bytes + mapped_bytes),
-        "--lifetime": f"{walltime - sorted([walltime // 10, *LEAVE_BEFORE])[1]}s",
+        # a worker closes a tenth of the walltime before its end, but from 10 to 300 seconds
+        "--lifetime": f"{walltime - min(max(walltime // 10, 10), 300)}s",
         "--worker-port": site.worker_ports,
         "--nanny-port": site.nanny_ports,
     }
@@ -109,7 +104,9 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 def job_script(site: JobSite) -> str:
     return str(
-        _cluster_class(site).job_cls(PLACEHOLDER, name="NAME", **job_arguments(site)).job_script()
+        _cluster_class(site)
+        .job_cls("tcp://SCHEDULER:PORT", name="NAME", **job_arguments(site))
+        .job_script()
     )
 
 
@@ -126,10 +123,13 @@ def job_cluster(
             " certificates) and name their folder with --certificates, or add --insecure if"
             " nobody else can connect"
         )
-    listening = {"host": address, "port": site.scheduler_port, "dashboard_address": "127.0.0.1:0"}
     start = partial(
         kind,
-        scheduler_options=listening,
+        scheduler_options={
+            "host": address,
+            "port": site.scheduler_port,
+            "dashboard_address": "127.0.0.1:0",
+        },
         security=security,
         silence_logs=40,
         **job_arguments(site, mapped_bytes),
@@ -246,7 +246,7 @@ class KeptJobs:
         try:
             return str(await asyncio.wait_for(question, ANSWER_SECONDS))
         except RuntimeError as error:
-            if NONE_LEFT in str(error):
+            if "No unfinished job found" in str(error):  # LSF says so with an error status
                 return ""
             raise
 
@@ -262,7 +262,7 @@ class KeptJobs:
         ended = [name for name, number in noted.items() if number not in living]
         if ended:
             self.useless = 0 if self.fruitful else self.useless + len(ended)
-            if self.useless >= USELESS * self.site.jobs[1]:
+            if self.useless >= 3 * self.site.jobs[1]:  # of all jobs, three times
                 self.cluster.lost = (
                     f"{self.useless} jobs have ended without starting a worker; see the"
                     f" last files in {self.logs}"

@@ -11,8 +11,6 @@ from cluster.site import OF_SCHEDULERS, OF_WORKERS, PRELOADS, KubernetesSite, en
 from koco_stream.errors import WrongInput
 
 NAME = "koco"
-CACHE = "/cache"  # in a pod, unless the site gives another one
-SCHEDULER = {"cpu": "1", "memory": "1Gi"}
 USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 
 
@@ -20,11 +18,14 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     """The `DaskCluster` resource. It has no secrets: pods take keys from the site's secret."""
     from dask_kubernetes import operator  # slow, and an extra
 
-    cache = site.cache or CACHE
-    limits = ["--memory-limit", str(site.worker_bytes + mapped_bytes)]
-    command = ["dask-worker", "--nthreads", "1", *limits, "--local-directory", f"{cache}/dask"]
+    cache = site.cache or "/cache"
+    memory = str(site.worker_bytes + mapped_bytes)
+    command = f"dask-worker --nthreads 1 --memory-limit {memory} --local-directory".split()
     made: dict[str, Any] = operator.make_cluster_spec(
-        NAME, image=site.image, n_workers=site.workers.max, worker_command=[*command, *PRELOADS]
+        NAME,
+        image=site.image,
+        n_workers=site.workers.max,
+        worker_command=[*command, f"{cache}/dask", *PRELOADS],
     )
     worker = made["spec"]["worker"]["spec"]
     scheduler = made["spec"]["scheduler"]["spec"]
@@ -33,7 +34,7 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     worker["containers"][0].pop("ports")
     for pod, prefixes, share in (
         (worker, OF_WORKERS, {"cpu": "1", "memory": str(site.worker_bytes)}),
-        (scheduler, OF_SCHEDULERS, SCHEDULER),
+        (scheduler, OF_SCHEDULERS, {"cpu": "1", "memory": "1Gi"}),
     ):
         variables = {**environment(site, prefixes), "KOCO_CACHE": cache}
         variables.pop("PYTHONPATH", None)  # it is this machine's, and wrong in the image

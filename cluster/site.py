@@ -42,8 +42,13 @@ def _port_range(text: str) -> str:
 
 
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
-CLOCK = 'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks'
-Clock = Annotated[str, written(r"(\d+-)?\d+:[0-5]\d:[0-5]\d", CLOCK)]
+Clock = Annotated[
+    str,
+    written(
+        r"(\d+-)?\d+:[0-5]\d:[0-5]\d",
+        'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks',
+    ),
+]
 # queues have no shorter walltime
 Walltime = Annotated[Clock, written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
@@ -211,7 +216,6 @@ KINDS_OF_VALUE = {
     "list_type": "a list",
     "too_short": "at least one value",
 }
-OF_TABLES = ("list_type", "model_type", "missing", "too_short")
 
 
 def first_error(
@@ -234,7 +238,11 @@ def first_error(
     if first["type"] == "extra_forbidden":
         known = tables.get(str(keys[0]), model) if len(keys) > 1 else model
         message = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
-    elif first["type"] in OF_TABLES and keys[0] in tables and {*map(type, keys[1:])} <= {int}:
+    elif (
+        first["type"] in ("list_type", "model_type", "missing", "too_short")
+        and keys[0] in tables
+        and {*map(type, keys[1:])} <= {int}
+    ):
         names = ", ".join(tables[str(keys[0])].model_fields)
         message = (
             f"give tables with the keys {names}; each begins with [[{keys[0]}]] on its own line"
@@ -287,7 +295,6 @@ SETTINGS = {
 }
 OF_SCHEDULERS = ("distributed.scheduler.", "distributed.admin.", "distributed.logging.")
 OF_WORKERS = ("distributed.nanny.", "distributed.worker.", *OF_SCHEDULERS[1:])
-PASSED_ON = ("PYTHONPATH", "KOCO_CACHE_BYTES")  # variables copied from this process, if set
 # of workers on other machines; those on this one preload only `cluster.reporting`
 PRELOADS = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
 LOOPBACK_PAGE = ("--dashboard-address", "127.0.0.1:0")  # at any port
@@ -312,6 +319,8 @@ def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
 
 def environment(site: Site, prefixes: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
     """No secrets are included, because others can read job scripts."""
-    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    passed_on = {
+        name: os.environ[name] for name in ("PYTHONPATH", "KOCO_CACHE_BYTES") if name in os.environ
+    }
     settings = variables_of(settings_of(prefixes))
     return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}

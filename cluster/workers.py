@@ -16,7 +16,6 @@ from koco_stream.io.paths import store_path
 ANSWER_SECONDS = 20.0
 SILENT_SECONDS = 10.0
 WITHOUT_WORKERS = 60.0  # seconds; a lost worker is usually back much sooner
-CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
 
 
@@ -46,8 +45,9 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def ever_joined(client: Client) -> set[str]:
-    events = client.get_events("all")
-    return {event["worker"] for _, event in events if event["action"] == "add-worker"}
+    return {
+        event["worker"] for _, event in client.get_events("all") if event["action"] == "add-worker"
+    }
 
 
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
@@ -182,7 +182,7 @@ def worth_saying(
     for name, worker in workers.items():
         late = max(during[0] - worker["clock"], worker["clock"] - during[1])
         noticed = [
-            (late > CLOCK_SECONDS, f"its clock differs by about {late:.0f} s"),
+            (late > 5.0, f"its clock differs by about {late:.0f} s"),
             *(
                 (
                     free is not None and free < least,

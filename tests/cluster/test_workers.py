@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from itertools import chain
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import dask
 import numpy as np
@@ -31,7 +32,7 @@ from distributed import Client, LocalCluster
 
 from cluster import jobs
 from cluster.certificates import make_certificates
-from cluster.clusters import cluster_named, environment_kept, patience_of
+from cluster.clusters import cluster_named, patience_of
 from cluster.executors import Executor
 from cluster.site import SETTINGS, shipped
 from cluster.workers import preflight
@@ -201,7 +202,7 @@ def test_run_that_kills_its_worker__is_found_and_marked(tmp_path):
     cohort, receipts = cohort_on(store, learners, name="wide", order="as-stored"), []
     one = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "memory_limit": "900MB"}
     with (
-        environment_kept(),
+        patch.dict(os.environ),
         dask.config.set(SETTINGS),  # as a local sweep has
         LocalCluster(**one, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
         Client(cluster, set_as_default=False) as client,
