@@ -101,8 +101,7 @@ def _along(
     values: Array = alpha * np.square(w + STEPS[:, None] * direction).sum(axis=1)
     for features, y in blocks():
         scores, change = features @ w, features @ direction
-        after = scores + STEPS[:, None] * change
-        values += derivatives(loss, after, y, width)[0].sum(axis=1)
+        values += derivatives(loss, scores + STEPS[:, None] * change, y, width)[0].sum(axis=1)
     return values
 
 

@@ -194,8 +194,9 @@ class Classifier(Estimator):
 
     def _classes_of(self, scores: Array) -> Array:
         """The classes (n,) for the learners' predictions (K, n)."""
-        of_two = len(scores) == 1
-        return self.classes_[(scores[0] >= 0.0).astype(np.intp) if of_two else scores.argmax(0)]
+        return self.classes_[
+            scores.argmax(0) if len(scores) > 1 else (scores[0] >= 0.0).astype(np.intp)
+        ]
 
     def __getattr__(self, name: str) -> Any:
         if name == "predict_proba":

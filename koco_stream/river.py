@@ -17,7 +17,6 @@ from koco_stream.learners.linear.ogd import OGD
 from koco_stream.losses import of_log_odds
 from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.streams.rows import Rows, sparse_rows
-from koco_stream.types import Array
 
 Features = dict[Hashable, Any]
 
@@ -56,9 +55,12 @@ class _Adapter(OneAtATime):
         for name in sorted(new, key=str):
             self._numbers[name] = len(self._numbers)
         pairs = sorted((self._numbers[name], value) for name, value in row.items() if value != 0.0)
-        indices = np.array([number for number, _ in pairs], np.int32)
-        values: Array = np.array([value for _, value in pairs], np.float64)
-        return sparse_rows([0, len(pairs)], indices, values, self.n_features)
+        return sparse_rows(
+            [0, len(pairs)],
+            [number for number, _ in pairs],
+            np.array([value for _, value in pairs], np.float64),
+            self.n_features,
+        )
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -117,8 +119,8 @@ class RiverClassifier(_Adapter, base.Classifier):
                 f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"
                 " them"
             )
-        both = of_log_odds(np.array(super().predict_one(x))).tolist()
-        return dict(zip(self.classes, both, strict=True))
+        log_odds = np.array(super().predict_one(x))
+        return dict(zip(self.classes, of_log_odds(log_odds).tolist(), strict=True))
 
 
 def _number(name: Hashable, value: Any) -> float:

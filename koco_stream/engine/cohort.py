@@ -32,7 +32,6 @@ TURN = 4
 SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
 MOST_PREDICTIONS = 2**21  # of a run in a block
 LONGEST_BLOCK = 65536  # rows
-GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def fetch_files(store: str, runs: Sequence[Run]) -> None:
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     """The rows in a block that suit the runs' states."""
     if any(one.run.open_ended for one in run_states):
-        return GROWING_ROWS
+        return 1024  # between two looks at the sizes of dictionaries
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     states = [state for one in run_states for state in one.states]
     of_all, gathers = reader.stream.multiclass is not None, reader.order is not None
@@ -227,8 +226,7 @@ def advance_runs(
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)
-            rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
-            reporter.tell(rounds, len(run_states))
+            reporter.tell(done + labels.learnt.shape[1] * (k + 1) / len(groups), len(run_states))
         done += block.labels.size
         yield done
 
@@ -287,8 +285,9 @@ def count(
     if rounds < labels.learnt.shape[1]:
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
-        where = f"round {int(totals[0]) + 1}{of}"
-        run_state.error = why_diverged(where, float(predictions[first, rounds]))
+        run_state.error = why_diverged(
+            f"round {int(totals[0]) + 1}{of}", float(predictions[first, rounds])
+        )
     elif not np.isfinite(totals[1]):
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:

@@ -9,16 +9,12 @@ from koco_stream.io.fingerprint import free_bytes
 from koco_stream.learners.saved import state_arrays
 from koco_stream.runs.run import Cohort, RunState
 
-# a run takes this share of its time limit, as planned, between two looks at it
-LOOK_SHARE = 0.05
-PAUSED_SHARE = 0.01  # of the disk's free space, for a cohort that pauses
-LEAST_ROWS = 64  # in a block, which costs some rows of a fast learner
-
 
 def rows_in_time(cohort: Cohort, n_rows: int) -> int:
     """The most rows of a block, so that late runs stop soon."""
-    rows = n_rows * LOOK_SHARE * cohort.seconds_allowed / cohort.seconds
-    return int(min(max(LEAST_ROWS, rows), n_rows))
+    # a run takes a twentieth of its time limit, as planned, between two looks at it
+    rows = n_rows * 0.05 * cohort.seconds_allowed / cohort.seconds
+    return int(min(max(64, rows), n_rows))  # fewer would cost some rows of a fast learner
 
 
 def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
@@ -42,8 +38,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
 def fail_outgrown(run_states: list[RunState], states_bytes: int) -> None:
     """End the runs with the largest dictionaries, until all states fit `states_bytes`."""
-    growing = (one for one in run_states if one.run.open_ended)
-    live = [one for one in growing if one.status == "ok"]
+    live = [one for one in run_states if one.run.open_ended and one.status == "ok"]
     while live and (taken := bytes_of(run_states)) > states_bytes:
         largest = max(live, key=lambda one: bytes_of([one]))
         joined = largest.run.learner_class.joined(largest.states[0])
@@ -63,7 +58,7 @@ def fail_outgrown(run_states: list[RunState], states_bytes: int) -> None:
 def has_room(store: str, run_states: list[RunState]) -> bool:
     """Whether the disk has room for the states of a cohort that pauses, and of many others."""
     free = None if "://" in store else free_bytes(Path(store))
-    return free is None or bytes_of(run_states) <= PAUSED_SHARE * free
+    return free is None or bytes_of(run_states) <= 0.01 * free
 
 
 def bytes_of(run_states: list[RunState]) -> int:

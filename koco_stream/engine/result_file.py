@@ -52,12 +52,14 @@ def commit(
 ) -> None:
     """Write the result file of a cohort whose runs have ended, after windows and predictions."""
     end(run_states)
-    windowed = [one for one in run_states if one.run.measured.window]
-    predicted = [one for one in run_states if one.run.measured.keep_predictions]
     file, results = result_path(store, cohort), store_path(store) / "results"
     for name, table_of, mine in (
-        ("windows", windows_table, windowed),
-        ("predictions", predictions_table, predicted),
+        ("windows", windows_table, [one for one in run_states if one.run.measured.window]),
+        (
+            "predictions",
+            predictions_table,
+            [one for one in run_states if one.run.measured.keep_predictions],
+        ),
     ):
         if mine:  # a row group each
             write_tables(map(table_of, mine), results / name / file.name)
@@ -83,16 +85,23 @@ def windows_table(run_state: RunState) -> pa.Table:
     n = found["first"].size
     columns: dict[str, Any] = {"run_id": [run_state.run.run_id] * n, **found}
     unknown = np.full(n, np.nan)  # written as null
-    arrays = [pa.array(columns.get(c.name, unknown), c.type, from_pandas=True) for c in WINDOWS]
-    return pa.Table.from_arrays(arrays, schema=schema(WINDOWS))
+    return pa.Table.from_arrays(
+        [pa.array(columns.get(c.name, unknown), c.type, from_pandas=True) for c in WINDOWS],
+        schema=schema(WINDOWS),
+    )
 
 
 def predictions_table(run_state: RunState) -> pa.Table:
     """A run's rows of the table `predictions`."""
     n = run_state.predictions.size
-    run_ids = pa.repeat(run_state.run.run_id, n)
-    arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions)]
-    return pa.Table.from_arrays(arrays, schema=schema(PREDICTIONS))
+    return pa.Table.from_arrays(
+        [
+            pa.repeat(run_state.run.run_id, n),
+            pa.array(np.arange(1, n + 1)),
+            pa.array(run_state.predictions),
+        ],
+        schema=schema(PREDICTIONS),
+    )
 
 
 def read_result(file: StorePath) -> pa.Table:
@@ -108,10 +117,9 @@ def read_result(file: StorePath) -> pa.Table:
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
     """The statuses in a cohort's result file, if it can be read."""
     try:
-        table = read_result(result_path(store, cohort))
+        return list(read_result(result_path(store, cohort)).column("status").to_pylist())
     except (FileNotFoundError, WrongInput):  # the runs are computed again, and the file replaced
         return None
-    return list(table.column("status").to_pylist())
 
 
 def result_table(
@@ -154,8 +162,8 @@ def result_table(
             row["comparator_largest"] = best.largest
         rows.append(row)
     arrays = [pa.array([row.get(c.name) for row in rows], c.type) for c in RUNS]
-    curves = nested_curves(run_states, points, sizes, classification)
-    return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
+    arrays.append(nested_curves(run_states, points, sizes, classification))
+    return pa.Table.from_arrays(arrays, schema=result_schema())
 
 
 def identity_columns(run: Run) -> dict[str, Any]:
@@ -227,8 +235,7 @@ def nested_curves(
         ],
         fields=list(result_schema().field("curve").type.value_type),
     )
-    ends = np.cumsum([0, *map(len, found)])
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), curve)
+    return pa.ListArray.from_arrays(np.cumsum([0, *map(len, found)], dtype=np.int32), curve)
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:

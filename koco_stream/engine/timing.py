@@ -18,8 +18,6 @@ from koco_stream.runs.cost_model import UNMEASURED, Timing, timing_key
 from koco_stream.runs.run import Run, RunState
 from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
 
-TIMED_SECONDS = 0.02
-OPEN_SECONDS = 0.2  # where rounds take longer and longer
 FIRST_ROWS = 64
 MOST_POWER = 3.0  # a round takes at most the square of the rounds before
 
@@ -40,13 +38,12 @@ def measured(store: str, run: Run) -> Timing:
     points = np.zeros(0)
     one = RunState.start(run, seen_by(reader), points)
     open_ended = run.open_ended
-    limit = OPEN_SECONDS if open_ended else TIMED_SECONDS
+    limit = 0.2 if open_ended else 0.02  # in seconds; rounds may take longer and longer
     before = found = UNMEASURED
     done = 0
     while one.status == "ok" and one.seconds < limit and done < reader.n_rows:
         until = min(max(FIRST_ROWS, 2 * done), reader.n_rows)
-        rounds = advance_runs([one], reader, done, until, BLOCK_ROWS, points, Reporter("", done))
-        *_, done = rounds
+        *_, done = advance_runs([one], reader, done, until, BLOCK_ROWS, points, Reporter("", done))
         before, found = found, Timing(max(int(one.totals[0]), 1), one.seconds)
     if not open_ended or before.seconds <= 0.0 or found.rounds <= before.rounds:
         return found

@@ -38,9 +38,8 @@ class Needed(NamedTuple):
         params = learner.to_params(learner.complete(self.params))
         sizes = [len(value) for value in params if isinstance(value, tuple)]
         is_scaled = bool(self.params.get("diagonal"))
-        folder = private_folder("compiled", code_hash(), "done")
-        members = self.params.get("members")
-        return folder / content_hash([self.learner, sizes, is_scaled, self.value_type, members])
+        about = [self.learner, sizes, is_scaled, self.value_type, self.params.get("members")]
+        return private_folder("compiled", code_hash(), "done") / content_hash(about)
 
     @property
     def is_compiled(self) -> bool:
@@ -79,11 +78,10 @@ def load(kinds: Sequence[Needed]) -> None:
     for kind in kinds:
         learner = learner_named(kind.learner)
         params = learner.to_params(learner.complete(kind.params))
-        rows = dense_rows(np.ones((1, 1), kind.value_type))
         learner.advance(
             params,
             learner.initial_state(params, 1, 0, True),
-            rows,
+            dense_rows(np.ones((1, 1), kind.value_type)),
             frozen([1.0], np.float64),
             np.zeros(1),
         )

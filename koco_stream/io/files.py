@@ -72,8 +72,9 @@ def sync(path: Path) -> None:
 
 def json_text(value: Any, indent: int | None = None, sort_keys: bool = False) -> str:
     """The JSON of a value, with texts for what JSON lacks, and null for NaN and infinities."""
-    plain = finite(value)
-    return json.dumps(plain, indent=indent, sort_keys=sort_keys, allow_nan=False, default=str)
+    return json.dumps(
+        finite(value), indent=indent, sort_keys=sort_keys, allow_nan=False, default=str
+    )
 
 
 def finite(value: Any) -> Any:

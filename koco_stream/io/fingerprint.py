@@ -26,10 +26,9 @@ class VersionMismatch(Exception):
 @cache
 def source_hash() -> str:
     """A hash of all source files of `koco_stream`."""
-    sources = {
-        str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")
-    }
-    return hash_of(sources)
+    return hash_of(
+        {str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
+    )
 
 
 @cache

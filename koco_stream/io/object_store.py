@@ -9,7 +9,6 @@ import pyarrow.fs
 
 from koco_stream.errors import StoreUnavailable, refuse_first
 
-CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable
 ATTEMPTS = 3
 KEYS = {
@@ -18,7 +17,6 @@ KEYS = {
 }
 
 # Parts of the libraries' error texts, by meaning.
-NO_BUCKET = ("NO_SUCH_BUCKET", "not find region", "bucket does not exist")
 REFUSED = (
     "ACCESS_DENIED",
     "SIGNATURE_DOES_NOT_MATCH",
@@ -29,7 +27,6 @@ REFUSED = (
     "UNAUTHENTICATED",
     "OAuth2 access token",
 )
-NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 
 def connected(address: str) -> pyarrow.fs.FileSystem:
@@ -63,7 +60,7 @@ def _s3(bucket: str) -> pyarrow.fs.FileSystem:
     return pyarrow.fs.S3FileSystem(
         endpoint_override=endpoint,
         region=region or (None if endpoint else _region(bucket)),
-        connect_timeout=CONNECT_SECONDS,
+        connect_timeout=5.0,
         request_timeout=SILENT_SECONDS,
         retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         allow_delayed_open=True,  # a small file then takes a single request
@@ -87,12 +84,16 @@ def meaning_of(scheme: str, said: str) -> str:
     where = (_endpoint() if scheme == "s3" else None) or "the object store"
     settings = ", AWS_ENDPOINT_URL (http://HOST:PORT) and AWS_REGION" if scheme == "s3" else ""
     known = {
-        NO_BUCKET: "there is no such bucket; create it, or choose another --store",
+        ("NO_SUCH_BUCKET", "not find region", "bucket does not exist"): (
+            "there is no such bucket; create it, or choose another --store"
+        ),
         REFUSED: (
             f"access is refused; set {KEYS[scheme]} to credentials that may list, read and write"
             " there"
         ),
-        NO_ANSWER: f"no answer from {where}; check the network{settings}",
+        ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE"): (
+            f"no answer from {where}; check the network{settings}"
+        ),
     }
     found = [told for words, told in known.items() if any(word in said for word in words)]
     return found[0] if found else " ".join(said.split())

@@ -50,8 +50,9 @@ def write_tables(
     options = PIECES if pa.binary() in first.schema.types else COLUMNS
     with file.written() as temporary:
         with pq.ParquetWriter(temporary, first.schema, **options) as writer:
-            about = {FORMAT_KEY: str(FORMAT), VERSION_KEY: __version__}
-            writer.add_key_value_metadata({**about, **(texts or {})})
+            writer.add_key_value_metadata(
+                {FORMAT_KEY: str(FORMAT), VERSION_KEY: __version__, **(texts or {})}
+            )
             for table in chain([first], each):
                 if table.num_rows:
                     writer.write_table(table)

@@ -52,8 +52,7 @@ def _cached(code: str) -> dict[str, str]:
 
 def send(store: AnyPath, code: str) -> None:
     """Write a learner's files from the cache folder to the store, from where workers take them."""
-    note = {"files": _cached(code), "origin": str(ORIGINS[code])}
-    _sent(store, code).write_text(json_text(note))
+    _sent(store, code).write_text(json_text({"files": _cached(code), "origin": str(ORIGINS[code])}))
 
 
 def fetch(store: AnyPath, name: str, code: str) -> None:

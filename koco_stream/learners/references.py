@@ -18,10 +18,6 @@ from koco_stream.learners.files import copied_to_cache, imported
 
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
-FORMS = (
-    " (a learner in a file is named 'file.py:Class', one of an installed package"
-    " 'package.module:Class', and Vowpal Wabbit 'vw')"
-)
 
 
 class Reference(NamedTuple):
@@ -67,7 +63,11 @@ def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
         module, _, last = name.rpartition(".")
         colon = f"{name}:Class" if last == "py" else f"{module}:{last}"
         words = [*known, *offered, VW, *[colon] * bool(module and is_dotted)]
-        raise WrongInput(f"no learner is called {name!r}{nearest(name, words)}{FORMS}")
+        raise WrongInput(
+            f"no learner is called {name!r}{nearest(name, words)} (a learner in a file is named"
+            " 'file.py:Class', one of an installed package 'package.module:Class', and Vowpal"
+            " Wabbit 'vw')"
+        )
     return installed(name)
 
 

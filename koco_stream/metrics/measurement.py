@@ -99,8 +99,7 @@ class Measurement:
         first, rounds = 0, self.rounds
         while first < scores.size:
             at = rounds % self.segment
-            left = self.size - rounds % self.size, self.segment - at
-            n = min(scores.size - first, *left)
+            n = min(scores.size - first, self.size - rounds % self.size, self.segment - at)
             self.arrays["scores"][at : at + n] = scores[first : first + n]
             self.arrays["positive"][at : at + n] = positive[first : first + n]
             first, rounds = first + n, rounds + n
@@ -142,8 +141,11 @@ class Measurement:
         found = metrics_of(self.metered, rounds, a["sums"], a["counts"]) | {"auc": a["auc"]}
         n = np.count_nonzero(rounds) if self.metered.window else 0
         last = np.cumsum(rounds)[:n]
-        columns = {name: found[name][:n] for name in (*ALWAYS, *self.metered.names)}
-        return {"first": last - rounds[:n] + 1, "last": last, **columns}
+        return {
+            "first": last - rounds[:n] + 1,
+            "last": last,
+            **{name: found[name][:n] for name in (*ALWAYS, *self.metered.names)},
+        }
 
     def _rounds_of_windows(self) -> Array:
         """The rounds done of each window."""

@@ -52,13 +52,16 @@ class DataSize:
         """The bytes for a run's metrics and predictions."""
         classes = tuple(map(float, range(self.n_classes)))
         metered = run.metered(Seen(self.n_features, rounds, task="classification", classes=classes))
-        asked = bool(metered.names or metered.window)
-        return 8 * rounds * run.measured.keep_predictions + asked * measurement_bytes(metered)
+        measured = measurement_bytes(metered) if metered.names or metered.window else 0
+        return 8 * rounds * run.measured.keep_predictions + measured
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream, with its intercept."""
-        d = self.n_features + run.adds_intercept
-        return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
+        return StreamSize(
+            self.rounds(run.stream),
+            self.n_features + run.adds_intercept,
+            self.n_values / max(self.n_rows, 1),
+        )
 
 
 class Timing(NamedTuple):
@@ -107,12 +110,11 @@ class Costs:
         floats = floats_of(run.learner_class, run.params, stream)
         key, shared_floats = run.learner_class.shared(run.params, stream)
         room = max(self.worker_bytes - sum(pass_bytes(run.stream, size).values()), 0)
-        points = curve_points(size.n_rows).size
         own = size.measured_bytes(run, self.rungs.last(run.stream, stream.rounds)) + 4096
         if run.stream.multiclass is not None:
             own += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
-        states = run.stream.n_states(size.n_classes)
-        n_bytes = own + 8 * (states * (floats or 0) + 4096 + 3 * points)
+        states = run.stream.n_states(size.n_classes) * (floats or 0)
+        n_bytes = own + 8 * (states + 4096 + 3 * curve_points(size.n_rows).size)
         if floats is None or run.open_ended:
             most = max(room - 8 * shared_floats, 0)
             n_bytes = most if floats is None else min(n_bytes, most)

@@ -16,7 +16,6 @@ FIRST_TIME, LAST_TIME = (
 # of runs that are done, and of those that may be computed again
 SETTLED = ("ok", "diverged")
 OPEN = ("failed", "stopped")
-STATUSES = (*SETTLED, *OPEN)
 # JSON objects of numbers, plain texts and words, as nearly all `params` are. Python would take ten
 # times as long to read them.
 _TEXT = r'"[^"\\\x00-\x1f]*"'
@@ -43,7 +42,7 @@ def check_rows(table: pa.Table) -> None:
         _check_objects(_texts(table, "params"))
     if "status" in names:
         statuses = pc.unique(_texts(table, "status")).to_pylist()
-        if other := set(statuses).difference(STATUSES):
+        if other := set(statuses).difference(SETTLED, OPEN):
             raise pa.ArrowInvalid(f"a row has status {min(other)!r}")
 
 
@@ -56,8 +55,7 @@ def _texts(table: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _check_times(column: pa.ChunkedArray, name: str) -> None:
-    times = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    ends = pc.min_max(times).as_py()
+    ends = pc.min_max(column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())).as_py()
     if ends["min"] is not None and not FIRST_TIME <= ends["min"] <= ends["max"] <= LAST_TIME:
         raise pa.ArrowInvalid(f"column {name} has a time outside the years 1 to 9999")
 

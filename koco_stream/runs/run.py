@@ -60,11 +60,11 @@ class Run:
     def run_id(self) -> str:
         """A hash (32 hexadecimal digits) of everything that can change the numbers."""
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version = self.learner_class.numbers_version
-        measured = self.measured.identity_text
         return text_hash(
-            f'{{"learner":"{self.learner}","learner_seed":{seed},"measured":{measured},'
-            f'"numbers_version":{version},"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
+            f'{{"learner":"{self.learner}","learner_seed":{seed},'
+            f'"measured":{self.measured.identity_text},'
+            f'"numbers_version":{self.learner_class.numbers_version},'
+            f'"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
 
     @property
@@ -298,8 +298,9 @@ class Cohort:
     @property
     def singles(self) -> "list[Cohort]":
         """Each run as a cohort."""
-        seconds = self.seconds / len(self.runs)
-        return [replace(self, runs=(run,), seconds=seconds) for run in self.runs]
+        return [
+            replace(self, runs=(run,), seconds=self.seconds / len(self.runs)) for run in self.runs
+        ]
 
     @property
     def resumable(self) -> bool:

@@ -234,8 +234,7 @@ def curve_points(n_rounds: int) -> Array:
     """The rounds (k,) at which loss curves have points, increasing, as float64."""
     if n_rounds < 1:
         return np.zeros(0)
-    exponents = np.arange(0, np.log10(n_rounds) * 8 + 1) / 8
-    points = np.rint(10.0**exponents)
+    points = np.rint(10.0 ** (np.arange(0, np.log10(n_rounds) * 8 + 1) / 8))
     ends = [float(n) for n in (n_rounds // 2, n_rounds) if n]
     return np.unique([*points[points <= n_rounds], *ends])
 

@@ -125,8 +125,9 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
     try:
         content = json.loads(path.read_text())
         if content["format"] != FORMAT:
-            words = other_format(content["format"], FORMAT, "prepare the dataset again")
-            raise WrongInput(f"{path} {words}")
+            raise WrongInput(
+                f"{path} {other_format(content['format'], FORMAT, 'prepare the dataset again')}"
+            )
         if content.pop(SEAL) != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]

@@ -108,7 +108,6 @@ def stream(
     if order not in ORDERS:
         raise WrongInput(f"there is no order {order!r}{nearest(order, list(ORDERS))}")
     manifest = load_manifest(store_path(store), dataset)
-    positive = None if positive_class is None else manifest.class_of(positive_class)
     windows = order == IN_WINDOWS
     return OpenedStream(
         StreamReader(
@@ -118,7 +117,7 @@ def stream(
                 manifest.dataset_hash,
                 order,
                 None if order == AS_STORED else order_seed or 0,
-                positive,
+                None if positive_class is None else manifest.class_of(positive_class),
                 max_rows,
                 (window_rows or WINDOW_ROWS) if windows else None,
                 sharding_of(manifest) if windows else None,

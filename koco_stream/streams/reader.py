@@ -99,9 +99,10 @@ class StreamReader:
         if self.stream.multiclass is None:
             return BlockLabels(labels.reshape(1, -1), (labels >= 0.0).astype(np.int64))
         classes = np.array(self.manifest.classes)
-        learnt = np.where(labels == classes[:, None], 1.0, -1.0)
         return BlockLabels(
-            frozen(learnt, np.float64), np.searchsorted(classes, labels), self.manifest.classes
+            frozen(np.where(labels == classes[:, None], 1.0, -1.0), np.float64),
+            np.searchsorted(classes, labels),
+            self.manifest.classes,
         )
 
     def whole(self, zeros: bool = False) -> Block:

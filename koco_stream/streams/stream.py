@@ -35,13 +35,11 @@ class Stream:
 
     def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
         """The stream without settings that have no effect on `n_rows` rows."""
-        limit = self.max_rows if self.max_rows is not None and self.max_rows < n_rows else None
         as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
-        window = None if self.window_rows is None else min(self.window_rows, n_rows)
         return replace(
             self,
-            max_rows=limit,
-            window_rows=window,
+            max_rows=None if self.max_rows is None or self.max_rows >= n_rows else self.max_rows,
+            window_rows=None if self.window_rows is None else min(self.window_rows, n_rows),
             positive_class=None if as_read else self.positive_class,
         )
 
@@ -97,6 +95,11 @@ class ShuffledInWindows:
     def _window(self, k: int) -> Array:
         if self.last[0] != k:
             first = k * self.window_rows
-            size = min(self.window_rows, self.n_rows - first)
-            self.last = k, first + np.random.default_rng([self.seed, 0x0F, k]).permutation(size)
+            self.last = (
+                k,
+                first
+                + np.random.default_rng([self.seed, 0x0F, k]).permutation(
+                    min(self.window_rows, self.n_rows - first)
+                ),
+            )
         return self.last[1]

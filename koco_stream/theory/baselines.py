@@ -37,8 +37,11 @@ class Comparator(NamedTuple):
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """A stream's cached comparator; None if it takes too many steps."""
-    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 5}
-    found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
+    found = computed_once(
+        "comparators",
+        {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 5},
+        partial(least_squares, reader, fit_intercept),
+    )
     return found and Comparator(*found)
 
 
@@ -167,8 +170,11 @@ class TrivialResult(NamedTuple):
 
 def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
     """A stream's cached result of `Constant`; None if it diverges."""
-    identity = {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version}
-    found = computed_once("trivial", identity, lambda: result_on(reader.labels(), loss))
+    found = computed_once(
+        "trivial",
+        {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version},
+        lambda: result_on(reader.labels(), loss),
+    )
     return found and TrivialResult(*found)
 
 

@@ -102,5 +102,4 @@ def best_in_hindsight(
     largest = float(np.abs(predictions).max(initial=0.0))
     factor = clip / largest if largest > clip else 1.0
     # Clipped, because a product may round to a value beyond the clip.
-    clipped = np.clip(factor * predictions, -clip, clip)
-    return clipped, factor * factor * float(a @ predictions)
+    return np.clip(factor * predictions, -clip, clip), factor * factor * float(a @ predictions)

@@ -13,8 +13,6 @@ from koco_stream.learners.spec import Public, Spec, StreamSize
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
-
 
 class Argument(NamedTuple):
     """An argument of a foreign learner's constructor, which takes what TOML and JSON can say."""
@@ -54,8 +52,10 @@ class ForeignLearner(Spec):
         try:
             signature.bind_partial(**{name: None})
         except TypeError:
-            near = nearest(name, list(signature.parameters))
-            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}") from None
+            raise WrongInput(
+                f"{cls.__name__} has no argument {name!r}"
+                + nearest(name, list(signature.parameters))
+            ) from None
         return Argument(name)
 
     @classmethod
@@ -96,7 +96,8 @@ class ForeignLearner(Spec):
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
         """Its process's memory, roughly."""
-        return PROCESS_BYTES // 8 + 8 * size.d
+        # 200 MB: Python with scikit-learn; the others take less
+        return (200 << 20) // 8 + 8 * size.d
 
     @classmethod
     def to_params(cls, q: Public) -> Params:

@@ -24,7 +24,6 @@ from koco_stream.streams.rows import Rows, dense_rows
 from koco_stream.types import Array
 
 TAIL_BYTES = 4096  # what is kept of what the process writes
-LOOK_SECONDS = 0.1  # between looks whether the process has ended, or is late
 LAST_SECONDS = 1.0  # how long a process may take to end after it has closed its connection
 # The thread pools of BLAS and OpenMP: a worker has one core, and so has what it starts. Sets of
 # strings have the same order in every run.
@@ -94,15 +93,18 @@ class ForeignRun:
             target=_keep_tail, args=(self._process.stdout, self._tail), daemon=True
         )
         self._reader.start()
-        asked = {
-            "target": params.learner.target,
-            "file": params.learner.file,
-            "arguments": params.arguments,
-            "n_features": n_features,
-            "seed": seed % 2**32,  # random_state and NumPy's generator take no larger ones
-            "dense": dense,
-        }
-        self._connection.send_bytes(canonical_json(asked).encode())
+        self._connection.send_bytes(
+            canonical_json(
+                {
+                    "target": params.learner.target,
+                    "file": params.learner.file,
+                    "arguments": params.arguments,
+                    "n_features": n_features,
+                    "seed": seed % 2**32,  # random_state and NumPy's generator take no larger ones
+                    "dense": dense,
+                }
+            ).encode()
+        )
 
     def _asdict(self) -> dict[str, Any]:
         return {}
@@ -147,7 +149,7 @@ class ForeignRun:
         name, limit = self.params.learner.__name__, self.params.time_limit
         try:
             host.send(self._connection, *block)
-            while not self._connection.poll(LOOK_SECONDS):
+            while not self._connection.poll(0.1):
                 if self._process.poll() is not None:  # what it has started may hold the connection
                     raise EOFError
                 if self.seconds + time.monotonic() - started_at > limit:
