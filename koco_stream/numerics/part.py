@@ -9,9 +9,9 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
-# Characters of a function's instructions above which its callers call it. Shorter ones they
-# inline: in a round of AdaGrad, a call of its step would be a third of the time.
-LONG = 20_000
+# Characters of a function's instructions above which its callers call it. Shorter ones they may
+# inline: calls of their steps would be a third of AdaGrad's round and a twelfth of NAG's.
+LONG = 40_000
 
 
 class Library(JITCodeLibrary):
