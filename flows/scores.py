@@ -2,8 +2,7 @@
 
 A mean is that of the exact sum, in 12 significant digits: scores that are equal but for their last
 bits are equal wherever they are compared. In statistics, `scores` (n_blocks, k) are lower where
-better, and infinity for a learner that failed. Sources: Demšar, JMLR 7, 2006; Friedman 1937, 1940;
-Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
+better, and infinity for a learner that failed. Sources: Demšar, JMLR 7, 2006, and those there.
 """
 
 import math

@@ -59,10 +59,8 @@ class Comparison:
     critical_difference : float or None
         Nemenyi's, of mean ranks.
     summary : pyarrow.Table
-        A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
-        `ties`, the mean `difference` from `low` to `high`, its `resolution` and `p` are against the
-        best learner, over the `compared` blocks, on which neither failed. `microseconds` are those
-        of a round.
+        A row for each learner, against the best over the `compared` blocks, on which neither
+        failed; docs/compare.md has its columns.
     pairs, blocks : pyarrow.Table
         A row for each pair, and for each block and learner.
     conclusion, how : str
