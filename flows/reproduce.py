@@ -98,8 +98,9 @@ def reproduce(
             continue
         outcome = launch(SweepRequest(str(given.path), store, workers, cluster), sweep=given)
         failed += outcome["statuses"].get("failed", 0)
-        if one.chart_name:
-            drawn = [one.drawn(Views(store, [given.name]))]
+        drawn_by = EXPERIMENTS.get(sweep, one)
+        if drawn_by.chart_name:
+            drawn = [drawn_by.drawn(Views(store, [given.name]))]
         else:
             say("  the learners are being compared")
             parts[sweep] = blocks_of(views_to_compare(store, [given.name], FIRST_HALF))

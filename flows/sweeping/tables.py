@@ -71,6 +71,7 @@ class ReportTable(BaseModel, extra="forbid", strict=True):
                 "sketch-start",
                 "poster-tables",
                 "kons-adversary",
+                "defaults",
                 "sampling-floor",
             ]
         ],

@@ -12,7 +12,7 @@ from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, changes, environment, numbers_of, recorded
 from tests.helpers import project
 
-pytestmark = pytest.mark.filterwarnings("ignore:double precision")
+pytestmark = pytest.mark.filterwarnings("ignore:double precision", "ignore:the first rows have")
 RECORDED = recorded()
 HERE = environment()
 DIFFERENT = [

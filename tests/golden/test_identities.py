@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import koco_stream
+from flows.report.papers.computed import BEFORE
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Measured, Run
 from koco_stream.streams.stream import Stream
@@ -54,7 +55,10 @@ def sources(folder):
 def identities(folder):
     """What is recorded."""
     return {
-        "learners": {name: Run.of(SHUFFLED, name, {}, 5).run_id for name in sorted(LEARNERS)},
+        "learners": {
+            name: Run.of(SHUFFLED, name, BEFORE.get(name, {}), 5).run_id
+            for name in sorted(LEARNERS)
+        },
         "streams": {name: Run.of(stream, "OGD", {}, 5).run_id for name, stream in STREAMS.items()},
         "measured": Run.of(STORED, "OGD", {}, 5, MEASURED).run_id,
         "datasets": {

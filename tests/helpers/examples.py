@@ -26,7 +26,7 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
     "ONS": {"alpha": 0.5},
     "RPSON": {"sketch_size": 2, "alpha": 0.5},
     "FDSON": {"sketch_size": 2, "alpha": 0.5},
-    "RFDSON": {"sketch_size": 3},
+    "RFDSON": {"sketch_size": 3, "alpha": 0.0},
     "SAdaGrad": {"sketch_size": 3, "step_size": 0.3},
     "AdaFD": {"sketch_size": 3, "step_size": 0.3},
     "KONS": {"alpha": 0.5, "bandwidth": 2.0},

@@ -13,13 +13,24 @@ from flows.views.views import Views, quoted, table_of
 from koco_stream import OjaSON
 from koco_stream.batch import Batch
 from koco_stream.io.cache import computed_once
+from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
+from koco_stream.runs.run import configuration_of
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.stream import Stream
 from koco_stream.theory.bounds import best_in_hindsight
 from koco_stream.types import Array
 
+# defaults that were other ones before they were chosen
+BEFORE: dict[str, dict[str, float]] = {
+    "OjaSON": {"alpha": 1.0},
+    "FDSON": {"alpha": 1.0},
+    "RFDSON": {"alpha": 0.0},
+    "RPSON": {"alpha": 1.0},
+    "SAdaGrad": {"step_size": 1.0},
+    "AdaFD": {"step_size": 1.0},
+}
 FIRST_ROUND = 30  # earlier, the tenth eigenvalue of a sum of few outer products says little
 STARTS = 7  # number of random starts, between which an error varies by a factor of several
 # largest product of rows and dictionary points for which `batch` has a value
@@ -121,5 +132,20 @@ def batch(views: Views) -> tuple[str, pa.Table]:
     return "batch", table_of(found, dataset=str, alpha=float, value=float)
 
 
+def defaults(views: Views) -> tuple[str, pa.Table]:
+    """Each learner's default configuration, and the one of before its default was chosen."""
+    found = [
+        (name, canonical_json(configuration_of(name, given, 0)[1]), before)
+        for name in views.column("SELECT DISTINCT learner FROM runs WHERE learner <> 'Mixture'")
+        for before, given in ((False, {}), (True, BEFORE.get(name, {})))
+    ]
+    return "defaults", table_of(found, learner=str, params=str, before=bool)
+
+
 # the tables of experiments, by their names
-COMPUTED = {"son-figure-2": recovery, "sampling-floor": hindsight, "pros-n-kons-table": batch}
+COMPUTED = {
+    "son-figure-2": recovery,
+    "sampling-floor": hindsight,
+    "pros-n-kons-table": batch,
+    "defaults": defaults,
+}

@@ -143,7 +143,7 @@ class FDSON(FrequentDirectionsLearner):
     def __init__(
         self,
         sketch_size: int = 10,
-        alpha: float = 1.0,
+        alpha: float = 10.0,
         *,
         curvature: float | None = None,
         curvature_schedule: str = "constant",
@@ -184,7 +184,7 @@ class EigenvectorLearner(FrequentDirectionsLearner):
 
 
 class RFDSON(EigenvectorLearner):
-    """Sketched online Newton with robust frequent directions, without a ridge to tune; O(m³ + ms).
+    """Sketched online Newton with robust frequent directions, whose ridge grows; O(m³ + ms).
 
     Notes
     -----
@@ -201,7 +201,7 @@ class RFDSON(EigenvectorLearner):
     def __init__(
         self,
         sketch_size: int = 10,
-        alpha: float = 0.0,
+        alpha: float = 3.0,
         *,
         curvature: float | None = None,
         curvature_schedule: str = "constant",
@@ -236,7 +236,7 @@ class SAdaGrad(EigenvectorLearner):
     def __init__(
         self,
         sketch_size: int = 10,
-        step_size: float = 1.0,
+        step_size: float = 0.3,
         alpha: float = 0.0,
         *,
         loss: str = "squared",
@@ -268,7 +268,7 @@ class AdaFD(EigenvectorLearner):
     def __init__(
         self,
         sketch_size: int = 10,
-        step_size: float = 1.0,
+        step_size: float = 0.3,
         delta: float = 1.0,
         *,
         loss: str = "squared",

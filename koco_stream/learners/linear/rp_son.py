@@ -78,7 +78,7 @@ class RPSON(Learner):
     def __init__(
         self,
         sketch_size: int = 10,
-        alpha: float = 1.0,
+        alpha: float = 30.0,
         *,
         curvature: float | None = None,
         curvature_schedule: str = "constant",

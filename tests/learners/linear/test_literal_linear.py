@@ -25,6 +25,7 @@ from tests.oracles.losses import slopes
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a label"),  # labels beyond the clip are among the cases
     pytest.mark.filterwarnings("ignore:double precision"),  # and steps of any size
+    pytest.mark.filterwarnings("ignore:the first rows have"),  # which are of any length
 ]
 
 # Instead of SMALL on hard rows: an inverse that is kept through rank-one changes, w̄ and Vᵀβ (for
