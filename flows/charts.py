@@ -275,8 +275,13 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     import vl_convert
 
     legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
-    config = {**CONFIG, "background": "#ffffff", "font": "sans-serif", "legend": legend}
-    whole = json_text({**spec, "width": WIDTH, "config": config})
+    whole = json_text(
+        {
+            **spec,
+            "width": WIDTH,
+            "config": {**CONFIG, "background": "#ffffff", "font": "sans-serif", "legend": legend},
+        }
+    )
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     return (
         vl_convert.vegalite_to_png(plain, scale=2)

@@ -130,8 +130,12 @@ def numbers_of(store: AnyPath) -> pa.Table:
     digests = [  # a float's text has all of its bits
         content_hash([*map(repr, outcome), curves.get(run_id, "")]) for run_id, *outcome in outcomes
     ]
-    table = runs.append_column("digest", pa.array(digests, pa.string()))
-    return conformed(NUMBERS, table.sort_by([(name, "ascending") for name in IDENTITY]))
+    return conformed(
+        NUMBERS,
+        runs.append_column("digest", pa.array(digests, pa.string())).sort_by(
+            [(name, "ascending") for name in IDENTITY]
+        ),
+    )
 
 
 def curve_hashes(curves: pa.Table) -> dict[str, str]:

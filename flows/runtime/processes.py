@@ -70,8 +70,9 @@ def come_to(future: Future[T], work: Callable[[], T]) -> None:
 
 def seconds_since_start() -> float:
     """Seconds since this process was started, by a clock that does not jump."""
-    started = (start_of(os.getpid()) or 0) / os.sysconf("SC_CLK_TCK")
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - (
+        (start_of(os.getpid()) or 0) / os.sysconf("SC_CLK_TCK")
+    )
 
 
 def start_of(pid: int) -> int | None:

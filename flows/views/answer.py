@@ -86,11 +86,13 @@ def answer(
     )
     sweeps = [name for name in (sweep, other) if name is not None]
     views = Views(store, sweeps)
-    names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
-    views.select([*names, *conditions])
+    views.select(
+        [*named(views, "learner", learners), *named(views, "dataset", datasets), *conditions]
+    )
     if single:
-        of_runs = f"SELECT class_name FROM selected ORDER BY {IN_ORDER}"
-        names_of_classes = views.table(of_runs).column("class_name")
+        names_of_classes = views.table(
+            f"SELECT class_name FROM selected ORDER BY {IN_ORDER}"
+        ).column("class_name")
         table = runs_of(views, "selected").append_column("class_name", names_of_classes)
     elif other is not None:
         table = _beside(views, sweeps, best)

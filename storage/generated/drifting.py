@@ -131,8 +131,14 @@ def sea(
     refuse_first(
         [(n_features < 2, f"n_features = {n_features}, but the concepts need two; give 2 or more")]
     )
-    changes = Changes(n_rows, every, width, len(THRESHOLDS))
-    return _dense(partial(_sea, n_features), changes, n_features, (0.0, 10.0), noise, data_seed)
+    return _dense(
+        partial(_sea, n_features),
+        Changes(n_rows, every, width, len(THRESHOLDS)),
+        n_features,
+        (0.0, 10.0),
+        noise,
+        data_seed,
+    )
 
 
 def swapped_dense(

@@ -192,8 +192,13 @@ def without_missing(
         return replace(source, done=(*source.done, "no value is missing")), chunks
     names = source.feature_names or [f"{k + 1}" for k in source.choice.features]
     holes = Holes(features, d, source.layout)
-    covers = [chunks.cover(*rows) for rows in ranges]
-    values = _means(source, holes, [names[j] for j in features], covers, parallel_map)
+    values = _means(
+        source,
+        holes,
+        [names[j] for j in features],
+        [chunks.cover(*rows) for rows in ranges],
+        parallel_map,
+    )
     by_feature = ", ".join(
         f"{names[j]} ({n_missing[j]:,} by {value!r})"
         for j, value in zip(features, values.tolist(), strict=True)

@@ -154,8 +154,11 @@ def _decoded(text: bytes) -> str:
 def _count_vectorizer(vocabulary: Path) -> Any:
     from sklearn.feature_extraction.text import CountVectorizer
 
-    terms = vocabulary.read_text(encoding="utf-8").split("\n")
-    return CountVectorizer(vocabulary={term: k for k, term in enumerate(terms)})
+    return CountVectorizer(
+        vocabulary={
+            term: k for k, term in enumerate(vocabulary.read_text(encoding="utf-8").split("\n"))
+        }
+    )
 
 
 MOST_DOCUMENT_BYTES = PIECE_BYTES
