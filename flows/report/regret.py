@@ -211,8 +211,15 @@ def against_members(sections: Sections, row: Row, params: dict[str, Any]) -> tup
             said = f"it is at most {bound:.3g} against its best member; run all of them to see it"
             return f"Mixture: {said}", []
         regrets.append(run["loss"] - min(member["loss"] for member in members if member))
-    shown = {"stream": row["stream"], "learner": row["learner"], "t": row["rounds"]}
-    return "", [{**shown, "bound": bound, "regret": mean(regrets)}]
+    return "", [
+        {
+            "stream": row["stream"],
+            "learner": row["learner"],
+            "t": row["rounds"],
+            "bound": bound,
+            "regret": mean(regrets),
+        }
+    ]
 
 
 def bounds_of(

@@ -14,15 +14,16 @@ import tomli_w
 
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
-from flows.sweeping.search import Configuration, Search, Space, drawn, is_drawn
+from flows.sweeping.search import Configuration, Drawn, Search, Space, drawn, is_drawn
 from flows.sweeping.tables import PLACES, TABLES, DatasetTable, LearnerTable, SweepFile
-from flows.sweeping.toml_file import TomlFile
+from flows.sweeping.toml_file import Keys, TomlFile
 from flows.sweeping.usual import usual_sweep
 from koco_stream.errors import WrongInput, nearest, refuse_first, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import Mixture, learner_called, learner_named
 from koco_stream.learners.grids import KINDS, combinations, values_of
+from koco_stream.learners.members import MEMBERS
 from koco_stream.metrics import check_name
 from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
@@ -226,34 +227,52 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
 
 
 def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:
-    with file.blaming("learner", number, "name"):
-        reference = learner_called(table.name, file.path.parent)
+    at = ("learner", number)
+    return Space(table.name, *_learner(file, at, table.name, table.model_extra or {}), seeds)
+
+
+def _learner(
+    file: TomlFile, at: Keys, name: str, given: Mapping[str, Any]
+) -> tuple[str, dict[str, list[Any]], dict[str, Drawn]]:
+    """The reference of a learner, its grids and what is drawn, from the table at `at`."""
+    with file.blaming(*at, "name"):
+        reference = learner_called(name, file.path.parent)
         learner = learner_named(reference)
     grids = {}
     draws = {}
-    for key, value in (table.model_extra or {}).items():
-        with file.blaming("learner", number, key):
-            if key == "member" and learner is Mixture:
-                named = [_member(file, one) for one in value]
-                grids["members"] = [learner.parameter("members").check(named)]
-                continue
+    for key, value in given.items():
+        if key == "member" and learner is Mixture:
+            grids["members"] = [list(_members(file, at, value))]
+            continue
+        with file.blaming(*at, key):
             # learners of other libraries may have any other argument
             is_own = learner.numbers == "own" and key not in learner.defaults()
             if key in PLACES and (is_own or key == "time_limit"):
                 raise WrongInput(PLACES[key])
             parameter = learner.parameter(key)
-            if is_drawn(value):
+            if is_drawn(value) and "member" not in at:
                 draws[key] = drawn(parameter, value)
             else:
                 grids[key] = list(map(parameter.check, values_of(value)))
-    return Space(table.name, reference, grids, draws, seeds)
+    return reference, grids, draws
 
 
-def _member(file: TomlFile, table: Any) -> Any:
-    """A mixture's member with the reference of its learner."""
-    if not (isinstance(table, dict) and isinstance(table.get("name"), str)):
-        raise WrongInput('a member is a table [[learner.member]] with a name, such as "OjaSON"')
-    return {**table, "name": learner_called(table["name"], file.path.parent)}
+def _members(file: TomlFile, learner: Keys, tables: Any) -> Iterator[dict[str, Any]]:
+    """The members of a mixture, with the references of their learners."""
+    for k, table in enumerate(tables if isinstance(tables, list) and tables else [None]):
+        at = (*learner, "member", k)
+        if not (isinstance(table, dict) and isinstance(table.get("name"), str)):
+            raise WrongInput(
+                f"{file.at(*at)}: a member is a table [[learner.member]] with a name, such as"
+                ' name = "OjaSON"'
+            )
+        reference, grids, _ = _learner(
+            file,
+            at,
+            table["name"],
+            {key: value for key, value in table.items() if key not in ("name", "seed")},
+        )
+        yield from MEMBERS.check([{**table, **grids, "name": reference}])
 
 
 def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> None:

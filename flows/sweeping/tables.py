@@ -114,4 +114,5 @@ PLACES = {
         key: f"{key} is of a dataset; give it in a [[dataset]] table"
         for key in DatasetTable.model_fields
     },
+    "member": 'only a Mixture has members; give the [[learner]] name = "Mixture"',
 }

@@ -14,6 +14,8 @@ from cluster.site import first_error, written
 from koco_stream.errors import WrongInput
 
 Model = TypeVar("Model", bound=BaseModel)
+# [[name]], or [[outer.name]]
+HEADER = re.compile(r'\s*(\[\[?)\s*(?:"?([\w-]+)"?\s*\.\s*)?"?([\w-]+)"?\s*\]\]?\s*(#.*)?')
 Keys = tuple[str | int, ...]  # the path to a value, such as ("learner", 0, "alpha")
 Name = Annotated[
     str,
@@ -75,7 +77,9 @@ class TomlFile:
         """Location of a key for messages, `FILE, line N, learner 2, alpha`."""
         shown = ".".join(map(str, keys[: 1 + (keys[0] in self.tables)]))
         if len(keys) > 1 and isinstance(keys[1], int) and keys[0] in self.tables:
-            shown = ", ".join((f"{keys[0]} {keys[1] + 1}", *map(str, keys[2:3])))
+            of_member = "member" in keys[2:3] and len(keys) > 3
+            rest = [f"member {int(keys[3]) + 1}", *keys[4:]] if of_member else keys[2:3]
+            shown = ", ".join((f"{keys[0]} {keys[1] + 1}", *map(str, rest)))
         lines = [self.lines.get(keys[:k]) for k in range(len(keys), 0, -1)]
         line = next((f", line {line}" for line in lines if line), "")
         return f"{self.path}{line}, {shown}"
@@ -84,12 +88,13 @@ class TomlFile:
 def lines_of(text: str) -> dict[Keys, int]:
     found: dict[Keys, int] = {}
     table: Keys = ()
-    counts = Counter[str]()
+    counts = Counter[Keys]()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := re.fullmatch(r'\s*(\[\[?)\s*"?([\w-]+)"?\s*\]\]?\s*(#.*)?', line):
-            found.setdefault((header[2],), number)
-            table = (header[2], counts[header[2]]) if header[1] == "[[" else (header[2],)
-            counts[header[2]] += 1
+        if header := HEADER.fullmatch(line):
+            place = (*table[:2], header[3]) if header[2] else (header[3],)
+            found.setdefault(place, number)
+            table = (*place, counts[place]) if header[1] == "[[" else place
+            counts[place] += 1
             found[table] = number
         elif key := re.match(r'\s*"?([\w-]+)"?\s*[=.]', line):
             found.setdefault((*table, key[1]), number)

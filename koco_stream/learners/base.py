@@ -150,6 +150,10 @@ class Learner(Algorithm, Estimator):
             )
         return pa.Table.from_pylist(rounds)
 
+    def _given(self) -> dict[str, Any]:
+        """The constructor's arguments as values, of which a change is noticed."""
+        return self.get_params()
+
     def stored_params(self) -> dict[str, Any]:
         """The constructor's arguments as a file has them."""
         return vars(self).get("_in_force") or self.get_params()
@@ -188,7 +192,7 @@ class Learner(Algorithm, Estimator):
     def _rows_of(self, X: Any) -> Rows:
         """X (n, d) as rows with the intercept, if the learner may learn or predict from them."""
         in_force, name = vars(self).get("_in_force", {}), type(self).__name__
-        changed = [q for q, value in in_force.items() if getattr(self, q) != value]
+        changed = [q for q, value in self._given().items() if in_force.get(q, value) != value]
         if changed:
             raise WrongInput(
                 f"{', '.join(changed)} changed since learning began; call fit to start again, or"
@@ -215,9 +219,9 @@ class Learner(Algorithm, Estimator):
             return
         params = self.to_params(self._public())
         width = n_features + bool(self.fit_intercept)
-        self._state = type(self).init(params, width, SEED.check(self.seed))
+        self._state = self.initial_state(params, width, SEED.check(self.seed), True)
         self._params = params
-        self._in_force = self.get_params()
+        self._in_force = self._given()
         self.n_features_in_ = n_features
         self.rounds_ = 0
         if names is not None:

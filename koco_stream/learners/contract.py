@@ -144,7 +144,7 @@ def parameters(trial: Trial) -> None:
 def state(trial: Trial) -> None:
     """`init` makes a NamedTuple of arrays, which `step` changes in place without allocating"""
     params = trial.learner.to_params(trial.learner.complete(trial.given))
-    for name, value in fields_of(trial.learner.init(params, N_FEATURES, 0)):
+    for name, value in fields_of(trial.learner.initial_state(params, N_FEATURES, 0, True)):
         demand(
             isinstance(value, np.ndarray),
             f"the field {name!r} of the state is a {type(value).__name__}, which never changes;"

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from koco_stream.errors import WrongInput
 
 UNIFORM = "uniform"
@@ -11,6 +13,7 @@ LOG_UNIFORM = "log_uniform"
 INTEGER = "integer"
 CHOICE = "choice"
 KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
+SERIES = (list, tuple, range, np.ndarray)
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 # what a grid of powers, or a range, is given by
 ENDS = {
@@ -29,18 +32,19 @@ def values_of(value: Any) -> list[Any]:
         if len(value) != 1 or next(iter(value)) not in BASES:
             raise WrongInput(
                 "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last]"
-                " }; a parameter of a learner may be drawn: { uniform = [a, b] }, { log_uniform ="
-                " [a, b] }, { integer = [a, b] } or { choice = [...] }"
+                " }; a parameter of a learner, but not of a mixture's member, may be drawn:"
+                " { uniform = [a, b] }, { log_uniform = [a, b] }, { integer = [a, b] } or"
+                " { choice = [...] }"
             )
         ((name, given),) = value.items()
         first, last = ends_of(name, given)
         return [BASES[name] ** k for k in range(first, last + 1)]
-    if value == []:
+    if isinstance(value, SERIES) and len(value) == 0:
         raise WrongInput(
             "the grid is empty, so there is nothing to run; give at least one value, or leave the"
             " key out"
         )
-    return value if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, SERIES) else [value]
 
 
 def ends_of(kind: str, ends: Any) -> Any:

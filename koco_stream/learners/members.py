@@ -6,9 +6,9 @@ from typing import Any
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner
 from koco_stream.learners.grids import combinations, values_of
-from koco_stream.learners.named import AnyLearner, learner_named
+from koco_stream.learners.named import LEARNERS, AnyLearner, learner_named
 from koco_stream.learners.parameter import Parameter
-from koco_stream.learners.spec import Public
+from koco_stream.learners.spec import SEED, Public
 
 USUAL = (  # what `Mixture()` mixes
     {"name": "OjaSON", "alpha": {"powers_of_two": [-6, 6]}},
@@ -26,19 +26,32 @@ class MembersParameter(Parameter):
         if value is None:
             return None
         if not (isinstance(value, list | tuple) and value):
-            raise WrongInput(f"members must be a list of learners or tables, not {value!r}")
+            raise WrongInput(
+                "members must be a list of learners or tables (in a sweep file,"
+                f" [[learner.member]]), not {value!r}"
+            )
         return [table for member in value for table in tables_of(member)]
 
 
 def tables_of(member: Any) -> Iterator[dict[str, Any]]:
     """A member as a table; a table with lists as several."""
     if isinstance(member, Learner):
-        yield {"name": member.registered().__name__, **member.get_params()}
+        yield {"name": name_of(type(member)), **member.get_params()}
     elif isinstance(member, Mapping) and isinstance(member.get("name"), str):
         grids = {key: values_of(value) for key, value in member.items() if key != "name"}
         yield from ({"name": member["name"], **given} for given in combinations(grids))
     else:
         raise WrongInput(f"a member is a learner, or a table with a name, not {member!r}")
+
+
+def name_of(learner: Any) -> str:
+    """The name by which a learner of the library is a member."""
+    if learner not in LEARNERS.values():
+        raise WrongInput(
+            f"{learner!r} is not a learner of the library; one of yours can be a member in a sweep"
+            " file, by its file: name = 'file.py:Class'"
+        )
+    return str(learner.__name__)
 
 
 MEMBERS = MembersParameter(
@@ -67,5 +80,9 @@ def completed(table: Mapping[str, Any], shared: Public) -> dict[str, Any]:
                 f" {value!r}; they must be equal: give {name} to the Mixture only"
             )
     public = learner.complete(given)
-    seed = {"seed": table["seed"]} if "seed" in table and learner.stochastic(public) else {}
-    return {"name": table["name"], **learner.identifying(public), **seed}
+    seed = {"seed": SEED.check(table["seed"])} if "seed" in table else {}
+    return {
+        "name": table["name"],
+        **learner.identifying(public),
+        **(seed if learner.stochastic(public) else {}),
+    }

@@ -21,11 +21,11 @@ from koco_stream.numerics.instructions.point_panels import exponentials, logarit
 from koco_stream.types import Array
 
 # η for predictions and labels in [−C, C]; for the squared hinge, which is exp-concave there, and
-# the logistic loss, for labels −1 and +1.
+# the logistic loss, for labels −1 and +1, where exp(−C) has all its digits.
 RATES: dict[str, Callable[[float], float]] = {
     "squared": lambda C: 0.5 / C / C,
     "half_squared": lambda C: 1.0 / C / C,
-    "logistic": lambda C: 1.0,
+    "logistic": lambda C: 1.0 if C <= 700.0 else 0.0,
     "squared_hinge": lambda C: 0.5 / (1.0 + C) / (1.0 + C),
 }
 

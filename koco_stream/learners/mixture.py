@@ -7,7 +7,7 @@ import numpy as np
 
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.base import Learner
-from koco_stream.learners.members import MEMBERS, USUAL, completed, learner_of
+from koco_stream.learners.members import MEMBERS, USUAL, completed, learner_of, name_of
 from koco_stream.learners.mixing import learning_rate, mix_rows, weights_of
 from koco_stream.learners.named import AnyLearner
 from koco_stream.learners.spec import SHARED, Public, StreamSize
@@ -100,11 +100,11 @@ class Mixture(Learner):
 
     @classmethod
     def grid(cls, learner: type[Learner], *, seed: int = 0, **grids: Any) -> Self:
-        """A mixture of a learner with all combinations of values: lists, or `{"powers_of_two":
-        [first, last]}`; `loss`, `clip` and `fit_intercept` have one value.
+        """A mixture of a learner with all combinations of values: lists, arrays, or
+        `{"powers_of_two": [first, last]}`; `loss`, `clip` and `fit_intercept` have one value.
         """
         shared = {q.name: grids.pop(q.name) for q in SHARED if q.name in grids}
-        return cls([{"name": learner.registered().__name__, **grids}], **shared, seed=seed)
+        return cls([{"name": name_of(learner), **grids}], **shared, seed=seed)
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
@@ -121,8 +121,9 @@ class Mixture(Learner):
             Member(learner, learner.to_params(learner.refilled(given)), seed)
             for learner, given, seed in found
         ]
-        rate = learning_rate(q["loss"], q["clip"])
-        return Params(tuple(members), LOSSES[q["loss"]], q["clip"], rate)
+        return Params(
+            tuple(members), LOSSES[q["loss"]], q["clip"], learning_rate(q["loss"], q["clip"])
+        )
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
@@ -149,10 +150,6 @@ class Mixture(Learner):
         return State(States(members), losses, np.full(n, 1.0 / n), np.zeros((), np.int64))
 
     @classmethod
-    def init(cls, params: Params, n_features: int, seed: int) -> State:
-        return cls.initial_state(params, n_features, seed, dense=True)
-
-    @classmethod
     def advance(
         cls, params: Params, state: State, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[State, int]:
@@ -164,7 +161,8 @@ class Mixture(Learner):
             held = np.full((room, y.size), np.nan)
             for k, (learner, q, _) in enumerate(params.members):
                 if state.losses[0, k] < np.inf:
-                    members[k], _ = learner.advance(q, members[k], some, y, held[k])
+                    members[k], own = learner.advance(q, members[k], some, y, held[k])
+                    held[k, own:] = np.nan  # from where it has diverged, in any block
             state = state._replace(members=States(members))
             work = np.zeros((4, room))
             rounds = mix_rows(*params[1:], held, y, state.losses, work, predictions[these])
@@ -189,13 +187,17 @@ class Mixture(Learner):
         mix_rows(*params[1:], held, NOTHING, state.losses, work, predictions)
         return predictions
 
+    def _given(self) -> dict[str, Any]:
+        return {**super()._given(), "members": MEMBERS.check(self.members)}
+
     def stored_params(self) -> dict[str, Any]:
-        return {**super().stored_params(), "members": self._public()["members"]}
+        stored = super().stored_params()
+        return {**stored, **self.complete({q.name: stored[q.name] for q in self.parameters})}
 
     @property
     def members_(self) -> list[str]:
         """The name and parameters of each of the K members, as JSON."""
-        return list(map(canonical_json, self._public()["members"]))
+        return list(map(canonical_json, self.stored_params()["members"]))
 
     @property
     def weights_(self) -> Array:

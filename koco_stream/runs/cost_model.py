@@ -127,8 +127,7 @@ class Costs:
         """The seconds to read a stream after `done` rows, and to write a result file."""
         size = self.sizes[stream.dataset_hash]
         rounds = size.rounds(stream) - done
-        reading = READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
-        return COMMIT_SECONDS + reading
+        return COMMIT_SECONDS + READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
 
 
 def floats_of(learner: AnyLearner, params: Public, stream: StreamSize) -> int | None:

@@ -59,7 +59,7 @@ class Ours:
         """
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete({**self.given, **tuned}))
-        state = learner.init(params, d, 0)
+        state = learner.initial_state(params, d, 0, True)
         fetch(state)
         return params, state
 

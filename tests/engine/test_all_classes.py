@@ -130,7 +130,7 @@ def predictions_of(store, run):
         rows = with_intercept(block.rows) if run.adds_intercept else block.rows
         learner, predictions = run.learner_class, np.empty(block.labels.size)
         params = learner.to_params(learner.refilled(run.params))
-        state = learner.init(params, rows.n_features, run.learner_seed or 0)
+        state = learner.initial_state(params, rows.n_features, run.learner_seed or 0, True)
         learner.advance(params, state, rows, block.labels, predictions)
         found.append(predictions)
         learnt.append(block.labels)

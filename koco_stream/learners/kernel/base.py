@@ -34,8 +34,7 @@ class KernelLearner(Learner):
         rows = self._rows_of(X)
         features = np.empty((rows.n_rows, *left.shape))
         for t in range(rows.n_rows):
-            row = rows._replace(indptr=rows.indptr[t : t + 2])
-            self.expect(self._params, self._state, row)
+            self.expect(self._params, self._state, rows._replace(indptr=rows.indptr[t : t + 2]))
             features[t] = left
         return features
 

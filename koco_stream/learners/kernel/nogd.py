@@ -207,8 +207,7 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
-        rank = min(q["rank"], q["budget"])
-        return cls.filled(q, kernel=kernel_of(q), rank=rank)
+        return cls.filled(q, kernel=kernel_of(q), rank=min(q["rank"], q["budget"]))
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
