@@ -227,8 +227,9 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
 
 
 def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:
-    at = ("learner", number)
-    return Space(table.name, *_learner(file, at, table.name, table.model_extra or {}), seeds)
+    return Space(
+        table.name, *_learner(file, ("learner", number), table.name, table.model_extra or {}), seeds
+    )
 
 
 def _learner(
@@ -238,7 +239,7 @@ def _learner(
     with file.blaming(*at, "name"):
         reference = learner_called(name, file.path.parent)
         learner = learner_named(reference)
-    grids = {}
+    grids: dict[str, list[Any]] = {}
     draws = {}
     for key, value in given.items():
         if key == "member" and learner is Mixture:

@@ -77,8 +77,11 @@ class TomlFile:
         """Location of a key for messages, `FILE, line N, learner 2, alpha`."""
         shown = ".".join(map(str, keys[: 1 + (keys[0] in self.tables)]))
         if len(keys) > 1 and isinstance(keys[1], int) and keys[0] in self.tables:
-            of_member = "member" in keys[2:3] and len(keys) > 3
-            rest = [f"member {int(keys[3]) + 1}", *keys[4:]] if of_member else keys[2:3]
+            rest = (
+                [f"member {int(keys[3]) + 1}", *keys[4:]]
+                if keys[2:3] == ("member",) and keys[3:]
+                else keys[2:3]
+            )
             shown = ", ".join((f"{keys[0]} {keys[1] + 1}", *map(str, rest)))
         lines = [self.lines.get(keys[:k]) for k in range(len(keys), 0, -1)]
         line = next((f", line {line}" for line in lines if line), "")

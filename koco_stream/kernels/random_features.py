@@ -116,5 +116,4 @@ def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None
 
 def fourier_floats(d: int, n: int) -> int:
     """The memory of n frequencies and three lines, in 8-byte numbers."""
-    table = (GROUP + most_lines(d, n)) * room_for(n) // 4
-    return table + 6 * room_for(n) + d // 4 + 48
+    return (GROUP + most_lines(d, n)) * room_for(n) // 4 + 6 * room_for(n) + d // 4 + 48

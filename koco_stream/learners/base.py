@@ -219,7 +219,12 @@ class Learner(Algorithm, Estimator):
             return
         params = self.to_params(self._public())
         width = n_features + bool(self.fit_intercept)
-        self._state = self.initial_state(params, width, SEED.check(self.seed), True)
+        self._state = self.initial_state(
+            params,
+            width,
+            SEED.check(self.seed),  # type: ignore[arg-type]
+            True,
+        )
         self._params = params
         self._in_force = self._given()
         self.n_features_in_ = n_features

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from koco_stream.errors import WrongInput
 
 UNIFORM = "uniform"
@@ -13,7 +11,6 @@ LOG_UNIFORM = "log_uniform"
 INTEGER = "integer"
 CHOICE = "choice"
 KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
-SERIES = (list, tuple, range, np.ndarray)
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 # what a grid of powers, or a range, is given by
 ENDS = {
@@ -39,12 +36,12 @@ def values_of(value: Any) -> list[Any]:
         ((name, given),) = value.items()
         first, last = ends_of(name, given)
         return [BASES[name] ** k for k in range(first, last + 1)]
-    if isinstance(value, SERIES) and len(value) == 0:
+    if isinstance(value, list | tuple | range) and not value:
         raise WrongInput(
             "the grid is empty, so there is nothing to run; give at least one value, or leave the"
             " key out"
         )
-    return list(value) if isinstance(value, SERIES) else [value]
+    return list(value) if isinstance(value, list | tuple | range) else [value]
 
 
 def ends_of(kind: str, ends: Any) -> Any:

@@ -27,8 +27,8 @@ class MembersParameter(Parameter):
             return None
         if not (isinstance(value, list | tuple) and value):
             raise WrongInput(
-                "members must be a list of learners or tables (in a sweep file,"
-                f" [[learner.member]]), not {value!r}"
+                f"members must be a list of learners or tables, not {value!r}; a sweep file has"
+                " tables [[learner.member]]"
             )
         return [table for member in value for table in tables_of(member)]
 

@@ -100,8 +100,8 @@ class Mixture(Learner):
 
     @classmethod
     def grid(cls, learner: type[Learner], *, seed: int = 0, **grids: Any) -> Self:
-        """A mixture of a learner with all combinations of values: lists, arrays, or
-        `{"powers_of_two": [first, last]}`; `loss`, `clip` and `fit_intercept` have one value.
+        """A mixture of a learner with all combinations of values: lists, or `{"powers_of_two":
+        [first, last]}`; `loss`, `clip` and `fit_intercept` have one value.
         """
         shared = {q.name: grids.pop(q.name) for q in SHARED if q.name in grids}
         return cls([{"name": name_of(learner), **grids}], **shared, seed=seed)

@@ -258,8 +258,9 @@ class Spec:
         """The declaration of a parameter."""
         named = {parameter.name: parameter for parameter in cls.parameters}
         if name not in named:
-            near = nearest(name, list(named))
-            raise WrongInput(f"{cls.__name__} has no parameter {name!r}{near}")
+            raise WrongInput(
+                f"{cls.__name__} has no parameter {name!r}{nearest(name, list(named))}"
+            )
         return named[name]
 
     @classmethod

@@ -114,6 +114,40 @@ def test_mixture__of_a_grid_has_a_member_for_each_value():
     assert model.record([[1.0]], [3.0])["labels_beyond_clip"].to_pylist() == [2]
 
 
+def test_mixture__notices_that_its_members_changed_and_is_saved_as_it_learnt(tmp_path):
+    one = AdaGrad(step_size=0.1)
+    model = Mixture([one, AdaGrad()]).partial_fit([[1.0]], [1.0])
+    before = model.members_
+    one.set_params(step_size=7.0)
+    refusal("members changed since learning began", model.predict, [[1.0]])
+    model.save(tmp_path / "mixture.koco")
+    assert Mixture.load(tmp_path / "mixture.koco").members_ == model.members_ == before
+
+
+class Ends(Constant):
+    """A constant that diverges where the label is 0.5, and could go on."""
+
+    @classmethod
+    def advance(cls, params, state, rows, labels, predictions):
+        state, done = super().advance(params, state, rows, labels, predictions)
+        for t in np.flatnonzero(labels == 0.5):
+            done, predictions[t] = int(t), np.inf
+        return state, done
+
+
+def test_mixture__a_member_that_diverges_has_ended_in_any_block():
+    X, y, found = np.ones((7, 1)), np.array([1.0, -1.0, 1.0, 0.5, -1.0, 1.0, 1.0]), set()
+    for cut in range(1, 7):
+        model = Mixture([AdaGrad(), Constant()])
+        model._start(1)
+        first, second = model._params.members
+        model._params = model._params._replace(members=(first, second._replace(learner=Ends)))
+        parts = zip(np.split(X, [cut]), np.split(y, [cut]), strict=True)
+        found.add(b"".join(model.progressive(*part).tobytes() for part in parts))
+        assert model.weights_.tolist() == [1.0, 0.0]
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "given"),
     [
@@ -123,6 +157,9 @@ def test_mixture__of_a_grid_has_a_member_for_each_value():
         ("a table with a name, not 3", {"members": [3]}),
         ("did you mean 'OjaSON'", {"members": [{"name": "OjaSO"}]}),
         ("cannot be a member", {"members": [Mixture()]}),
+        ("not a learner of the library", {"members": [type("AdaGrad", (AdaGrad,), {})()]}),
+        ("seed must be a whole", {"members": [{"name": "RPSON", "seed": "x"}]}),
+        ("clip 701 is too large", {"loss": "logistic", "clip": 701.0}),
         ("clip 1e-200 is too small", {"clip": 1e-200, "members": [Constant()]}),
         ("finite", {"clip": np.inf}),
     ],

@@ -162,6 +162,28 @@ def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_st
             r"line 14, learner 1, alpha: give a list",
         ),
         (
+            "step_size = 0.5",
+            '[[learner]]\nname = "Mixture"\n[[learner.member]]\nname = "OGD"\n'
+            '[[learner.member]]\nname = "OGD"\nstep_size = [1.0, -1.0]',
+            r"line 23, learner 3, member 2, step_size: .*greater than 0, not -1.0",
+        ),
+        (
+            "step_size = 0.5",
+            '[[learner]]\nname = "Mixture"\n[[ learner . member ]]  # drawn\nname = "OGD"\n'
+            "step_size = { uniform = [1, 2] }",
+            r"line 21, learner 3, member 1, step_size: .*not of a mixture's member",
+        ),
+        (
+            "step_size = 0.5",
+            '[[learner]]\nname = "Mixture"\nmember = 3',
+            r"line 19, learner 3, member 1: a member is a table",
+        ),
+        (
+            "step_size = 0.5",
+            '[[learner.member]]\nname = "OGD"',
+            r"line 17, learner 2, member: only a Mixture has members",
+        ),
+        (
             'name = "sparse"',
             'name = "sparce"',
             r"'sparce' is not prepared .*did you mean 'sparse'.*koco prepare sparce --from",
