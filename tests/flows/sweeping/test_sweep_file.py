@@ -70,7 +70,7 @@ def test_expansion__counts_each_run_once(tmp_path, small_store):
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
-    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OjaSON"\n'
+    text = 'name = "a"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "ONS"\n'
     ids = []
     # the defaults are alpha 1, σ = 1/8 for clip 1
     for more in (

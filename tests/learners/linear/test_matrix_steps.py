@@ -31,7 +31,7 @@ def test_orthogonal_rows_of_one_size__leave_an_empty_sketch(name, share):
     the hinge loss are −1, as long as no prediction has reached the margin.
     """
     b, drawn = 2, {"loss": "hinge", "curvature": 0.3, "sketch_size": 3, "step_size": 1e-3}
-    options = options_of(name, drawn, {"projection": "prediction", "delta": 0.1})
+    options = options_of(name, drawn, {"projection": "prediction", "delta": 0.1, "alpha": 0.0})
     model = LEARNERS[name](**options).partial_fit(np.eye(10)[: 2 * b], np.ones(2 * b))
     assert model.eigenvalues_.size == 0
     assert model.sketch_.shape == (0, 10)
