@@ -29,7 +29,9 @@ Given = dict[str, Any]
 
 # The values that a number takes besides the base's, one at a time; others are doubled. Choices and
 # booleans take all of theirs.
+REFUSED = {"Mixture": ("hinge",)}  # values that a learner does not take
 OTHER_VALUES: dict[str, tuple[float, ...]] = {
+    "members": ([{"name": "NOGD", "budget": 20, "rank": 7}, {"name": "Constant"}],),
     "alpha": (2.0,),
     "bandwidth": (0.7, 300.0),  # the larger one suits the badly scaled rows
     "beta": (3.0,),
@@ -249,7 +251,7 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
         for value in (*values, *q.choices):
-            if value == usual:
+            if value == usual or value in REFUSED.get(name, ()):
                 continue
             flat = value == "hinge" and "curvature" in named  # no curvature of its own
             yield {q.name: value, **({"curvature": 0.1} if flat else needs)}
