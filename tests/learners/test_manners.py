@@ -59,8 +59,7 @@ def test_class_of_a_user_with_further_arguments__takes_them():
 
 
 @EVERY
-@pytest.mark.filterwarnings("ignore:a label", "ignore:double precision", "error::RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:the first rows have")
+@pytest.mark.filterwarnings("ignore:(a label|double|the first rows)", "error::RuntimeWarning")
 def test_extreme_parameters__are_refused_diverge_or_give_numbers(learner):
     X = np.random.default_rng(0).standard_normal((5, 3))
     for name, value in product(

@@ -41,7 +41,7 @@ def test_progressive_validation__has_the_learner_s_own_predictions(learner):
 
 # River's labels of TrumpApproval are about 40; that the learner says so is not what its checks are
 # about.
-@pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
+@pytest.mark.filterwarnings("ignore:(a label .* is beyond clip|the first rows)")
 @pytest.mark.parametrize("wrapper", [RiverRegressor, RiverClassifier])
 @pytest.mark.parametrize(
     "learner",
