@@ -55,7 +55,7 @@ def random_rows_by_need(seed, **given):
     rate=st.sampled_from([1.0, 16.0]),
     diagonal=st.sampled_from([False, True, "updated"]),
 )
-@pytest.mark.filterwarnings("ignore:a label")
+@pytest.mark.filterwarnings("ignore:(a label|the first rows)")
 def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
     stream, scale, rate, diagonal
 ):

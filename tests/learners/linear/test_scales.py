@@ -23,7 +23,7 @@ CASES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:double precision")
+@pytest.mark.filterwarnings("ignore:(double precision|the first rows)")
 @pytest.mark.parametrize("case", CASES)
 def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtful(case):
     name = case.split()[0]
@@ -44,7 +44,7 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
     assert_right_or_said(learnt)
 
 
-@pytest.mark.filterwarnings("ignore:double precision")
+@pytest.mark.filterwarnings("ignore:(double precision|the first rows)")
 @pytest.mark.parametrize("name", ["FDSON", "RPSON", "OjaSON", "KONS"])
 @pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
 def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, loss, doubtful):
