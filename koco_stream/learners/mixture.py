@@ -126,6 +126,13 @@ class Mixture(Learner):
         )
 
     @classmethod
+    def within(cls, params: Params, seconds: float) -> Params:
+        members = (
+            one._replace(params=one.learner.within(one.params, seconds)) for one in params.members
+        )
+        return params._replace(members=tuple(members))
+
+    @classmethod
     def stochastic(cls, q: Public) -> bool:
         members = [learner_of(table) for table in q["members"] if "seed" not in table]
         return any(learner.stochastic(learner.refilled(given)) for learner, given in members)

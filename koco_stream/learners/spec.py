@@ -204,6 +204,11 @@ class Spec:
         return {name for name, (other, values) in conditions.items() if q[other] not in values}
 
     @classmethod
+    def within(cls, params: Any, seconds: float) -> Any:
+        """The parameters of a run that may take so many seconds; a foreign learner may hang."""
+        return params
+
+    @classmethod
     def stochastic(cls, q: Public) -> bool:
         """Whether the learner uses random numbers, so that its results depend on the seed."""
         return cls.always_stochastic

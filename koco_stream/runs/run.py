@@ -94,6 +94,11 @@ class Run:
         return all(learner_named(name).numbers == "own" for name in self.learners)
 
     @property
+    def time_limit(self) -> float:
+        """Its seconds in a sweep without a limit."""
+        return min(learner_named(name).time_limit for name in self.learners)
+
+    @property
     def open_ended(self) -> bool:
         """Whether the rows decide how large its state becomes."""
         return any(learner_named(name).open_ended for name in self.learners)
@@ -210,13 +215,11 @@ class RunState:
         """A run before its first round, or failed if its learner cannot start."""
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
-        limit = time_limit or learner.time_limit
-        if learner.numbers == "foreign":  # it may hang within a block
-            params = params._replace(time_limit=limit)
+        limit = time_limit or run.time_limit
         asked = run.measured
         started = RunState(
             run,
-            params,
+            learner.within(params, limit),
             [],
             curve=np.zeros((points.size, 3)),
             time_limit=limit,
@@ -226,7 +229,7 @@ class RunState:
         width = seen.n_features + run.adds_intercept
         try:
             started.states = [
-                learner.initial_state(params, width, run.learner_seed or 0, seen.dense)
+                learner.initial_state(started.params, width, run.learner_seed or 0, seen.dense)
                 for _ in range(run.stream.n_states(len(seen.classes)))
             ]
         except Exception as error:
@@ -293,7 +296,7 @@ class Cohort:
     @property
     def seconds_allowed(self) -> float:
         """The most seconds of all its runs."""
-        return sum(self.time_limit or run.learner_class.time_limit for run in self.runs)
+        return sum(self.time_limit or run.time_limit for run in self.runs)
 
     @property
     def singles(self) -> "list[Cohort]":

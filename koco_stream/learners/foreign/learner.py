@@ -105,6 +105,11 @@ class ForeignLearner(Spec):
         return Params(cls, q, cls.time_limit)
 
     @classmethod
+    def within(cls, params: Params, seconds: float) -> Params:
+        """The parameters of a run that may take so many seconds."""
+        return params._replace(time_limit=seconds)
+
+    @classmethod
     def clock(cls, state: ForeignRun) -> float:
         """The seconds that the learner took so far, by the clock of its process."""
         return state.seconds

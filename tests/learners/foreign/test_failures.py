@@ -8,6 +8,8 @@ import psutil
 import pytest
 
 from koco_stream.errors import TimeLimit
+from koco_stream.learners import Mixture
+from koco_stream.learners.mixture import Member, Params
 from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import state_arrays
 from koco_stream.streams.inputs import as_rows
@@ -58,6 +60,12 @@ def test_failure__is_told_with_its_round_and_reason(kind, name, given, said):
     with pytest.raises(kind) as caught:
         run(name, **given)
     assert said.format(f"{CLASSES}:{name}") in str(caught.value)
+
+
+def test_time_limit__of_a_mixture_is_that_of_its_members():
+    learner, params, _ = started(f"{CLASSES}:Mean", {}, 3)
+    mixed = Mixture.within(Params((Member(learner, params, None),), 0, 1.0, 0.5), 7.0)
+    assert mixed.members[0].params.time_limit == 7.0
 
 
 def test_nan__ends_the_run_before_its_round_and_nothing_more_is_learnt():
