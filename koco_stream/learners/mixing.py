@@ -48,7 +48,7 @@ def predict_round(
     loss: int, clip: float, rate: float, y_hats: Array, losses: Array, work: Array
 ) -> float:
     """The prediction for a round in which the members predict `y_hats` (room,), with `losses`
-    (2, room) so far; NaN if all are infinite. Row 0 of `work` (4, room) becomes the weights.
+    (2, room) so far; NaN if all are infinite. `work` (3, room) is changed.
     """
     best = 0
     for k in range(y_hats.size):
@@ -94,14 +94,14 @@ def mean_probability(clip: float, y_hats: Array, work: Array) -> float:
 def substituted(clip: float, y_hats: Array, work: Array) -> float:
     """Vovk's (g(−C) − g(C))/(4C) with g(y) = −ln(Σ w_k exp(−η(ŷ_k − y)²))/η, η = 1/(2C²)."""
     for k in range(y_hats.size):
-        u = y_hats[k] / clip
-        work[1, k] = -0.5 * (1.0 - u) * (1.0 - u)
-        work[2, k] = -0.5 * (1.0 + u) * (1.0 + u)
-    exponentials(work, 3 * y_hats.size)
+        u = y_hats[k] / clip  # exp(−(u ∓ 1)²/2) = exp(−(1 + u²)/2)·exp(±u)
+        work[0, k] -= 0.5 * (1.0 + u * u)
+        work[1, k] = u
+    exponentials(work, 2 * y_hats.size)
     up = down = 0.0
     for k in range(y_hats.size):
         up += work[0, k] * work[1, k]
-        down += work[0, k] * work[2, k]
+        down += work[0, k] / work[1, k]
     return 0.5 * clip * math.log(up / down)
 
 
@@ -122,7 +122,7 @@ def mix_rows(
     Predictions are held within [−C, C]; one that is NaN is an infinite loss. Fills `predictions`
     (n,) and returns the rounds done, fewer than n if no member is left.
     """
-    y_hats = work[3]
+    y_hats = work[2]
     for t in range(predictions.size):
         for k in range(y_hats.size):
             y_hat = held[k, t]
@@ -140,7 +140,7 @@ def mix_rows(
 @inlined
 def add_losses(loss: int, y_hats: Array, y: float, losses: Array, work: Array) -> None:
     """Add the members' losses of a round. The second number of a sum is what rounding took from
-    the first, which may be infinite.
+    the first.
     """
     room = y_hats.size
     if loss == LOGISTIC:
@@ -150,11 +150,11 @@ def add_losses(loss: int, y_hats: Array, y: float, losses: Array, work: Array) -
             more = work[1, k] - min(y * y_hats[k], 0.0)
         else:
             more = loss_value(loss, y_hats[k], y)
-        total = losses[0, k] + more
-        taken = total - losses[0, k]
-        lost = (losses[0, k] - (total - taken)) + (more - taken)
-        losses[1, k] += lost if total < math.inf else 0.0
-        losses[0, k] = total
+        if losses[0, k] < math.inf:
+            total = losses[0, k] + more
+            taken = total - losses[0, k]
+            losses[1, k] += (losses[0, k] - (total - taken)) + (more - taken)
+            losses[0, k] = total
 
 
 def weights_of(rate: float, losses: Array) -> Array:

@@ -171,7 +171,7 @@ class Mixture(Learner):
                     members[k], own = learner.advance(q, members[k], some, y, held[k])
                     held[k, own:] = np.nan  # from where it has diverged, in any block
             state = state._replace(members=States(members))
-            work = np.zeros((4, room))
+            work = np.zeros((3, room))
             rounds = mix_rows(*params[1:], held, y, state.losses, work, predictions[these])
             if params.loss in REAL:
                 state.labels_beyond_clip[...] += (np.abs(y) > params.clip).sum()
@@ -190,7 +190,7 @@ class Mixture(Learner):
                 held[k] = learner.expect(  # type: ignore[union-attr]  # foreign ones are in sweeps only
                     q, state.members[k], rows
                 )
-        work = np.zeros((4, room))
+        work = np.zeros((3, room))
         mix_rows(*params[1:], held, NOTHING, state.losses, work, predictions)
         return predictions
 

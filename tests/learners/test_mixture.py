@@ -68,7 +68,7 @@ def test_mixing__agrees_with_the_literal_text_and_keeps_its_bound(loss, clip):
         padded[: len(held)], losses[0, len(held) :] = held, np.inf
         predictions = np.zeros(labels.size)
         given = (LOSSES[loss], clip, RATES[loss](clip), padded, labels, losses)
-        assert mix_rows(*given, np.zeros((4, room)), predictions) == labels.size
+        assert mix_rows(*given, np.zeros((3, room)), predictions) == labels.size
         expected, members = literal(loss, clip, held, labels)
         assert np.abs(predictions - expected).max() <= 1e-12 * clip, name
         assert np.abs(predictions).max() <= clip * (1 + 1e-15), name

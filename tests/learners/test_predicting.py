@@ -35,6 +35,7 @@ def holds_twice(model):
     return any(np.may_share_memory(*pair) for pair in combinations(arrays, 2))
 
 
+@pytest.mark.filterwarnings("ignore:the first rows")
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tmp_path):
     """Nor does reading the public attributes; and copies go on to the same bits."""

@@ -250,7 +250,7 @@ ALPHA = "line 18, learner 1, alpha: "
             'name = "real"',
             'name = "ill-conditioned"\ncondition_number = { uniform = [1, 9] }',
             r"line 12, dataset 2, condition_number: give a list.*"
-            "a parameter of a learner may be drawn",
+            "a parameter of a learner, but not of a mixture's member, may be drawn",
         ),
         (
             'name = "OGD"',
