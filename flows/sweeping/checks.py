@@ -49,8 +49,7 @@ class CheckedSweep:
             run
             for run in runs
             if run.run_id not in finished
-            and taken.get(run.run_id, -1.0)
-            < (self.sweep.time_limit or run.learner_class.time_limit)
+            and taken.get(run.run_id, -1.0) < (self.sweep.time_limit or run.time_limit)
         ]
 
     def next_to_compute(self) -> list[Run]:

@@ -9,10 +9,10 @@ from koco_stream.errors import WrongInput, warn
 from koco_stream.io.array_file import write_arrays
 from koco_stream.io.paths import store_path
 from koco_stream.learners.docstring import completed
-from koco_stream.learners.record import doubtful_rounds, recorded
+from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import contents, read_model, restored, revived
-from koco_stream.learners.scan import Algorithm, learn_together
-from koco_stream.learners.spec import MOST_RIDGES, SEED, UNUSED_SEED, Public
+from koco_stream.learners.scan import Algorithm, learn_together, warn_of_long
+from koco_stream.learners.spec import SEED, UNUSED_SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
 from koco_stream.scikit_learn import Estimator, check_feature_names, estimator_tags, feature_names
 from koco_stream.streams.inputs import as_labels, as_rows
@@ -24,7 +24,6 @@ LEARNT = (
     *("n_features_in_", "feature_names_in_", "rounds_"),
     *("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted"),
 )
-FIRST_ROWS = 1000  # whose length is looked at
 
 
 class Learner(Algorithm, Estimator):
@@ -185,7 +184,7 @@ class Learner(Algorithm, Estimator):
         check_labels(self.loss, labels)
         self._warn_of_large(labels)
         if is_new:
-            self._warn_of_long(rows)
+            warn_of_long(self, rows)
         self._start(rows.n_features - bool(self.fit_intercept), feature_names(X))
         return rows, labels
 
@@ -259,29 +258,6 @@ class Learner(Algorithm, Estimator):
                     " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
                     " the labels or raise clip"
                 )
-
-    def _warn_of_long(self, rows: Rows) -> None:
-        """Warn if the first rows are so long beside alpha that learning is likely poor."""
-        n = min(rows.n_rows, FIRST_ROWS)
-        values = rows.values[rows.indptr[0] : rows.indptr[n]].astype(np.float64)
-        with np.errstate(over="ignore"):
-            square = float(values @ values) / max(n, 1)
-        if self.overshoots(self._public(), square):
-            warn(
-                f"the first rows have a mean square norm of {square:.3g}, more than"
-                f" {MOST_RIDGES:g} times alpha = {self.alpha:g}: steps are so large that learning"
-                " is likely poor; scale the features (koco prepare --scale), or take a larger alpha"
-            )
-
-    def warn_of_doubt(self) -> None:
-        """Warn once if rounds are doubtful."""
-        if not self._doubted and (doubtful := doubtful_rounds([self._state])):
-            self._doubted = True
-            warn(
-                f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
-                f" {self.rounds_} rounds, because steps are so large; scale the features (koco"
-                " prepare --scale), or take a larger alpha"
-            )
 
 
 def unlearnt(learner: Any) -> Any:

@@ -12,12 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from koco_stream.errors import why_diverged
-from koco_stream.learners.spec import Spec
+from koco_stream.errors import warn, why_diverged
+from koco_stream.learners.record import doubtful_rounds
+from koco_stream.learners.spec import MOST_RIDGES, Spec
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit_with
 from koco_stream.streams.rows import Rows, frozen, row
 from koco_stream.types import Array
+
+FIRST_ROWS = 1000  # whose length is looked at
 
 
 def bound_later(*arguments: Any) -> Any:
@@ -187,5 +190,30 @@ def learn_together(learners: Sequence[Any], rows: Rows, labels: Array, first_row
             why = why_diverged(f"row {first_row + least}", predictions[k, least])
             raise FloatingPointError(f"{learners[k]!r} diverged: {why}")
         for learner in learners:
-            learner.warn_of_doubt()
+            warn_of_doubt(learner)
         return predictions
+
+
+def warn_of_doubt(learner: Any) -> None:
+    """Warn once if rounds are doubtful."""
+    if not learner._doubted and (doubtful := doubtful_rounds([learner._state])):
+        learner._doubted = True
+        warn(
+            f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
+            f" {learner.rounds_} rounds, because steps are so large; scale the features (koco"
+            " prepare --scale), or take a larger alpha"
+        )
+
+
+def warn_of_long(learner: Any, rows: Rows) -> None:
+    """Warn if the first rows are so long beside alpha that learning is likely poor."""
+    n = min(rows.n_rows, FIRST_ROWS)
+    values = rows.values[rows.indptr[0] : rows.indptr[n]].astype(np.float64)
+    with np.errstate(over="ignore"):
+        square = float(values @ values) / max(n, 1)
+    if learner.overshoots(learner._public(), square):
+        warn(
+            f"the first rows have a mean square norm of {square:.3g}, more than {MOST_RIDGES:g}"
+            f" times alpha = {learner.alpha:g}: steps are so large that learning is likely poor;"
+            " scale the features (koco prepare --scale), or take a larger alpha"
+        )

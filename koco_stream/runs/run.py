@@ -34,9 +34,8 @@ NOTHING_MORE = Measured()
 
 @dataclass(frozen=True)
 class Run:
-    """One configuration (a learner, its parameters and its seed) on one stream.
-
-    Parameters that cannot change the result are left out, and such a seed is None.
+    """One configuration (learner, parameters, seed) on one stream, without what has no effect: such
+    a parameter is left out, such a seed is None.
     """
 
     stream: Stream
