@@ -58,10 +58,12 @@ def predict_round(
         behind = (losses[0, k] - losses[0, best]) + (losses[1, k] - losses[1, best])
         work[0, k] = -rate * behind
     if loss == SQUARED_HINGE:
-        return mean_prediction(y_hats, work)
-    if loss == LOGISTIC:
-        return mean_probability(clip, y_hats, work)
-    return substituted(clip, y_hats, work)
+        y_hat = mean_prediction(y_hats, work)
+    elif loss == LOGISTIC:
+        y_hat = mean_probability(y_hats, work)
+    else:
+        y_hat = substituted(clip, y_hats, work)
+    return y_hat if abs(y_hat) <= clip or math.isnan(y_hat) else math.copysign(clip, y_hat)
 
 
 @inlined
@@ -76,7 +78,7 @@ def mean_prediction(y_hats: Array, work: Array) -> float:
 
 
 @inlined
-def mean_probability(clip: float, y_hats: Array, work: Array) -> float:
+def mean_probability(y_hats: Array, work: Array) -> float:
     """The log-odds of Σ w_k p_k; row 1 of `work` becomes exp(−|ŷ_k|)."""
     for k in range(y_hats.size):
         work[1, k] = -abs(y_hats[k])
@@ -87,7 +89,7 @@ def mean_probability(clip: float, y_hats: Array, work: Array) -> float:
         smaller = larger * work[1, k]
         up += larger if y_hats[k] >= 0.0 else smaller
         down += smaller if y_hats[k] >= 0.0 else larger
-    return min(max(math.log(up / down), -clip), clip)
+    return math.log(up / down)
 
 
 @inlined
